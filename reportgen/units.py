@@ -52,7 +52,7 @@ def binary(value: float) -> str:
 
 
 def si(value: float, unit: str) -> str:
-    """Format a rate or a count with an SI prefix: si(1.97e14, "FLOP/s") gives 197 TFLOP/s."""
+    """Format a rate or a count with an SI prefix: 1.97e14 with "FLOP/s" gives 197 TFLOP/s."""
     for step, prefix in _SI_PREFIXES:
         if abs(value) >= step * 0.9995:
             return f"{significant(value / step)} {prefix}{unit}"
