@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Remake the sample profiles: python sample_profiles/make.py [NAME...] [-o DIR].
+
+Captures run on this machine's CPU; the TPU samples are real compiles by libtpu and need no TPU. Each script runs in a
+process of its own, copied to an empty folder as train.py, so that no path of this machine gets into a profile.
+Needs the `peers` extra: jax, libtpu, tensorflow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from packing import keep_capture
+
+RUN = "import runpy, sys; sys.argv[0] = 'train.py'; runpy.run_path('train.py', run_name='__main__')"
+ON_CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How one sample is made.
+
+    Attributes:
+        script: The training script, beside this file.
+        keep: Takes the folder where the script ran and the sample's folder; keeps what the sample needs.
+        arguments: The script's arguments.
+        environment: Variables set for the script.
+        fails: The script is meant to end with an error.
+
+    """
+
+    script: str
+    keep: Callable[[Path, Path], None]
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    fails: bool = False
+
+
+def capture(script: str, *arguments: str) -> Sample:
+    """A training loop captured on CPU."""
+    return Sample(script, lambda work, target: keep_capture(work / "out", target), ("out", *arguments), ON_CPU)
+
+
+SAMPLES = {
+    "jax_cpu": capture("jax_train.py"),
+    "jax_cpu_input_bound": capture("jax_train.py", "--loader-ms", "20"),
+    "tf_cpu": capture("tf_train.py"),
+    "tf_cpu_healthy": capture("tf_train.py", "--healthy"),
+}
+
+
+def make(sample: Sample, target: Path) -> None:
+    """Run the sample's script in an empty folder and keep its result in `target`."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        shutil.copy(HERE / sample.script, work / "train.py")
+        environment = {k: v for k, v in os.environ.items() if k not in ("JAX_PLATFORMS", "XLA_FLAGS")}
+        environment |= {"PYTHONHASHSEED": "0", **sample.environment}
+        command = [sys.executable, "-c", RUN, *sample.arguments]
+        with (work / "log.txt").open("wb") as log:
+            done = subprocess.run(command, cwd=work, env=environment, stdout=log, stderr=log, check=False)
+        if bool(done.returncode) != sample.fails:
+            sys.exit((work / "log.txt").read_text(errors="replace")[-4000:])
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        sample.keep(work, target)
+
+
+def main() -> None:
+    """Make the samples that were named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SAMPLES))
+    parser.add_argument("-o", "--out", type=Path, default=HERE, help="folder to write to (default: beside this file)")
+    args = parser.parse_args()
+    if unknown := set(args.names) - set(SAMPLES):
+        parser.error(f"no such sample: {', '.join(sorted(unknown))}")
+    for name in args.names or SAMPLES:
+        print(f"making {name}", flush=True)
+        make(SAMPLES[name], args.out / name)
+
+
+if __name__ == "__main__":
+    main()
