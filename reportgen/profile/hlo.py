@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -51,24 +51,24 @@ class SourceLocation(NamedTuple):
 class Instruction:
     """One HLO instruction of a module; `proto` holds what is not named here."""
 
-    proto: Any
+    proto: hlo_pb2.HloInstructionProto
     computation: str
     module: HloModule = dataclasses.field(repr=False)
 
     @property
     def id(self) -> int:
         """The id that is unique in the module."""
-        return int(self.proto.id)
+        return self.proto.id
 
     @property
     def name(self) -> str:
         """The name without `%`, unique in the module."""
-        return str(self.proto.name)
+        return self.proto.name
 
     @property
     def opcode(self) -> str:
         """The opcode as HLO text writes it: "fusion", "dynamic-slice"."""
-        return str(self.proto.opcode)
+        return self.proto.opcode
 
     @cached_property
     def shape(self) -> Shape:
@@ -84,7 +84,7 @@ class Instruction:
     @property
     def op_name(self) -> str:
         """The framework's name of the operation, such as `jit(f)/dot_general`; empty where not recorded."""
-        return str(self.proto.metadata.op_name)
+        return self.proto.metadata.op_name
 
     @property
     def is_fusion(self) -> bool:
@@ -102,7 +102,7 @@ class Instruction:
         if self.stack:
             return self.stack[0]
         metadata = self.proto.metadata
-        return SourceLocation(str(metadata.source_file), int(metadata.source_line)) if metadata.source_file else None
+        return SourceLocation(metadata.source_file, metadata.source_line) if metadata.source_file else None
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ class Computation:
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters by their number."""
         found = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
-        return tuple(sorted(found, key=lambda instruction: int(instruction.proto.parameter_number)))
+        return tuple(sorted(found, key=lambda instruction: instruction.proto.parameter_number))
 
 
 class Alias(NamedTuple):
@@ -173,7 +173,7 @@ class HloModule:
 
     """
 
-    proto: Any
+    proto: hlo_pb2.HloProto
 
     @classmethod
     def from_bytes(cls, data: bytes, origin: str = "the HLO proto") -> HloModule:
@@ -206,12 +206,12 @@ class HloModule:
     @property
     def name(self) -> str:
         """The module's name, such as `jit_step`."""
-        return str(self.proto.hlo_module.name)
+        return self.proto.hlo_module.name
 
     @property
     def id(self) -> int:
         """The program id."""
-        return int(self.proto.hlo_module.id)
+        return self.proto.hlo_module.id
 
     @cached_property
     def computation_names(self) -> dict[int, str]:
@@ -223,9 +223,9 @@ class HloModule:
         """Computations by name, in the file's order."""
         result = {}
         for proto in self.proto.hlo_module.computations:
-            instructions = tuple(Instruction(p, str(proto.name), self) for p in proto.instructions)
+            instructions = tuple(Instruction(p, proto.name, self) for p in proto.instructions)
             root = next((i for i in instructions if i.id == proto.root_id), None)
-            result[str(proto.name)] = Computation(str(proto.name), instructions, root)
+            result[proto.name] = Computation(proto.name, instructions, root)
         return result
 
     @property
@@ -303,8 +303,8 @@ class HloModule:
             result.append(
                 SourceLocation(
                     _nth(index.file_names, place.file_name_id),
-                    int(place.line),
-                    int(place.column),
+                    place.line,
+                    place.column,
                     _nth(index.function_names, place.function_name_id),
                 )
             )
@@ -321,7 +321,7 @@ def category(instruction: Instruction) -> str:
     if opcode in _DATA_FORMATTING:
         return "data formatting"
     if opcode == "fusion":
-        return _FUSION_KINDS.get(str(instruction.proto.fusion_kind), "custom fusion")
+        return _FUSION_KINDS.get(instruction.proto.fusion_kind, "custom fusion")
     if opcode == "convolution":
         window = instruction.proto.window.dimensions
         base = " base-dilated" if any(d.base_dilation > 1 for d in window) else ""
@@ -355,12 +355,12 @@ def _attributes(instruction: Instruction) -> Iterator[str]:
         yield f'custom_call_target="{proto.custom_call_target}"'
 
 
-def _nth(names: Any, number: int) -> str:
+def _nth(names: Sequence[str], number: int) -> str:
     """The name at a number that counts from 1."""
-    return str(names[number - 1]) if 0 < number <= len(names) else ""
+    return names[number - 1] if 0 < number <= len(names) else ""
 
 
-def _bare_module(data: bytes, unread: Any) -> Any:
+def _bare_module(data: bytes, unread: hlo_pb2.HloProto) -> hlo_pb2.HloProto:
     """Read the bytes as an HloModuleProto alone, as some dumps hold it."""
     proto = hlo_pb2.HloProto()
     try:

@@ -11,9 +11,10 @@ import dataclasses
 import math
 import re
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reportgen.errors import InputError
+from reportgen.wire import hlo_pb2
 
 POINTER_BYTES = 8
 _MAX_DEPTH = 32
@@ -109,7 +110,7 @@ class Shape:
         return _parse_whole(text)
 
     @classmethod
-    def from_proto(cls, proto: Any, depth: int = 0) -> Shape:
+    def from_proto(cls, proto: hlo_pb2.Shape, depth: int = 0) -> Shape:
         """Read an XLA ShapeProto.
 
         Raises:
@@ -359,7 +360,7 @@ def _tile_sizes(text: str) -> tuple[int, ...]:
     return tuple(_COMBINE if part == "*" else int(part) for part in parts)
 
 
-def _layout_from_proto(proto: Any) -> Layout:
+def _layout_from_proto(proto: hlo_pb2.Layout) -> Layout:
     tiles = tuple(tuple(_COMBINE if t == _PROTO_COMBINE else t for t in tile.dimensions) for tile in proto.tiles)
     tail = proto.tail_padding_alignment_in_elements
     return Layout(
