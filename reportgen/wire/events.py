@@ -53,7 +53,7 @@ class StatColumn:
     @property
     def present(self) -> NDArray[np.bool_]:
         """Which events have the statistic."""
-        return self.kinds != ABSENT
+        return np.not_equal(self.kinds, ABSENT)
 
     def integers(self, default: int = 0) -> NDArray[np.int64]:
         """Return whole numbers, `default` where there is none; doubles are cut to whole numbers."""
@@ -104,8 +104,9 @@ def decode_events(buffer: Buffer, starts: Positions, ends: Positions, stat_ids: 
 
     """
     count = len(starts)
-    columns = EventColumns(*(np.zeros(count, np.int64) for _ in range(4)))
-    columns.stats = {stat_id: StatColumn.absent(count) for stat_id in stat_ids}
+    ids, offsets, durations, occurrences = np.zeros((4, count), np.int64)
+    stats = {stat_id: StatColumn.absent(count) for stat_id in stat_ids}
+    columns = EventColumns(ids, offsets, durations, occurrences, stats)
     for first in range(0, count, _CHUNK):
         last = min(count, first + _CHUNK)
         _decode_chunk(buffer, columns, np.arange(first, last), starts[first:last], ends[first:last])

@@ -42,7 +42,7 @@ class Buffer:
         padded[: self.size] = np.frombuffer(content, dtype=np.uint8)
         self._padded = padded
         self.data: Bytes = padded[: self.size]
-        self._view = memoryview(padded)
+        self._view = memoryview(padded.data)
         self._words: Words = np.ndarray(self.size + _PADDING - 8, dtype="<u8", buffer=padded.data, strides=(1,))
 
     def bytes(self, start: int, end: int) -> bytes:
