@@ -11,6 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -25,10 +26,7 @@ Batch = tuple[np.ndarray, np.ndarray]
 def init(rng: np.random.Generator) -> Params:
     """Weights and biases of four dense layers."""
     sizes = [PIXELS, WIDTH, WIDTH, WIDTH, CLASSES]
-    return [
-        (jnp.asarray(rng.normal(0, (2 / m) ** 0.5, (m, n)), jnp.float32), jnp.zeros(n))
-        for m, n in zip(sizes, sizes[1:], strict=False)
-    ]
+    return [(jnp.asarray(rng.normal(0, (2 / m) ** 0.5, (m, n)), jnp.float32), jnp.zeros(n)) for m, n in pairwise(sizes)]
 
 
 def loss(params: Params, images: jax.Array, labels: jax.Array) -> jax.Array:

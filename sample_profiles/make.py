@@ -21,9 +21,19 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from packing import keep_capture
+from modelling import modelled_xspace
+from packing import HOST, keep_capture, write_gzip
+from schedule import DeviceSpec, estimated_cycles
 
 RUN = "import runpy, sys; sys.argv[0] = 'train.py'; runpy.run_path('train.py', run_name='__main__')"
+NO_TPU = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "XLA_FLAGS": "--xla_dump_to=dump --xla_dump_hlo_as_proto --xla_dump_hlo_as_text",
+}
+STEPS = 6
 ON_CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
@@ -52,11 +62,20 @@ def capture(script: str, *arguments: str) -> Sample:
     return Sample(script, lambda work, target: keep_capture(work / "out", target), ("out", *arguments), ON_CPU)
 
 
+def keep_model(work: Path, target: Path) -> None:
+    """Model the timeline of the program that the compiler dumped."""
+    (proto,) = (work / "dump").glob("*.after_optimizations.hlo.pb")
+    (text,) = (work / "dump").glob("*.after_codegen.txt")
+    space = modelled_xspace(proto.read_bytes(), estimated_cycles(text), DeviceSpec(), STEPS)
+    write_gzip(target / f"{HOST}.xplane.pb.gz", space.SerializeToString(deterministic=True))
+
+
 SAMPLES = {
     "jax_cpu": capture("jax_train.py"),
     "jax_cpu_input_bound": capture("jax_train.py", "--loader-ms", "20"),
     "tf_cpu": capture("tf_train.py"),
     "tf_cpu_healthy": capture("tf_train.py", "--healthy"),
+    "resnet50_tpu_v5e": Sample("resnet50_train.py", keep_model, environment=NO_TPU),
 }
 
 
