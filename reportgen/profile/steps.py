@@ -103,7 +103,9 @@ def steps_of_line(plane: Plane) -> Steps | None:
     first = np.concatenate([[True], ids[1:] != ids[:-1]])
     begins = np.flatnonzero(first)
     names = events.names[order][begins]
-    on_device = bool(events.stats["device_offset_ps"].present.all() and events.stats["device_duration_ps"].present.all())
+    on_device = bool(
+        events.stats["device_offset_ps"].present.all() and events.stats["device_duration_ps"].present.all()
+    )
     return Steps(
         source=StepSource.STEPS_LINE,
         detail="",
@@ -157,8 +159,8 @@ def steps_of_modules(cores: Sequence[ModuleRuns]) -> list[Steps] | None:
 def _runs_of(core: ModuleRuns, module: str) -> ModuleRuns:
     names = core.events.plane.event_names
     rows = {row for row, name in enumerate(names) if name == module}
-    hits = np.isin(core.events.names, list(rows))
-    hits = np.flatnonzero(hits)[np.argsort(core.events.starts[hits], kind="stable")]
+    hits = np.flatnonzero(np.isin(core.events.names, list(rows)))
+    hits = hits[np.argsort(core.events.starts[hits], kind="stable")]
     return ModuleRuns(core.events.where(hits), core.run_ids[hits])
 
 
@@ -224,4 +226,4 @@ def _names_a_step(name: str) -> bool:
 
 def _most_frequent_name(events: Events, hits: NDArray[np.int64]) -> NDArray[np.int64]:
     names, counts = np.unique(events.names[hits], return_counts=True)
-    return hits[events.names[hits] == names[np.argmax(counts)]]
+    return np.compress(events.names[hits] == names[np.argmax(counts)], hits)

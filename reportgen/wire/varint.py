@@ -20,6 +20,7 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _PADDING = 16
 _SLICE = 1 << 19
 _CONTINUES = np.uint64(0x8080808080808080)
+_UNREAD = np.uint64(0x80 << 56)
 _ONE = np.uint64(1)
 
 
@@ -137,7 +138,8 @@ class Fields:
     def __init__(self, buffer: Buffer, cursors: Positions, ends: Positions) -> None:
         words = buffer.words(cursors)
         self.tags: NDArray[np.int64] = (words & np.uint64(0xFF)).astype(np.int64)
-        self.values, lengths = decode(words >> np.uint64(8))
+        # The byte shifted in must not look like a varint's last byte.
+        self.values, lengths = decode((words >> np.uint64(8)) | _UNREAD)
         self.payloads: Positions = cursors + 1 + lengths
         wires = self.tags & 7
         plain = (self.tags < 0x80) & (lengths > 0) & ((wires == VARINT) | (wires == LENGTH))
