@@ -1,0 +1,118 @@
+"""What a host's file holds: planes, versions, capture options, what the profiler recorded of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reportgen.document import Plane
+from reportgen.profile.model import HostProfile, Kind
+from reportgen.profile.steps import StepSource
+from reportgen.profile.view import HostView
+
+
+@dataclass(frozen=True)
+class HostInfo:
+    """Who a host is and what its file holds.
+
+    Attributes:
+        device_type: Type of its devices; "CPU" where the program ran on the host; None where unknown.
+        devices: Chips or GPUs with a plane.
+        cores: TensorCores or GPUs with a plane.
+        active_cores: Those on which an op ran.
+        framework: "jax", "tensorflow", "pytorch_xla" or "".
+        versions, options: Software versions and capture options, as far as they were recorded.
+        start_ns, stop_ns: Unix time of the capture's start and stop in nanoseconds.
+        step_source, step_detail: Which evidence defines the steps.
+        modelled: How the timeline was modelled, "" where it was measured.
+
+    """
+
+    name: str
+    device_type: str | None
+    devices: int
+    cores: int
+    active_cores: int
+    framework: str
+    versions: dict[str, str]
+    options: dict[str, str]
+    start_ns: int | None
+    stop_ns: int | None
+    step_source: StepSource
+    step_detail: str
+    planes: tuple[Plane, ...]
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    missing: float
+    modelled: str = ""
+
+
+def host_info(view: HostView) -> HostInfo:
+    """Return who a host is and what its file holds."""
+    profile, cores = view.profile, view.cores
+    source, detail = view.step_source
+    environment = profile.environment
+    modelled = next((text for text in profile.warnings if text.startswith("Modelled timeline:")), "")
+    if not modelled and environment.get("reportgen_timeline") == "modelled":
+        modelled = "Modelled timeline."
+    return HostInfo(
+        name=profile.name,
+        device_type=_device_type(view),
+        devices=len({(core.id.chip, core.id.device) for core in cores if core.id.device != "CPU"}),
+        cores=len(cores),
+        active_cores=len(view.active_cores),
+        framework=_framework(profile),
+        versions={key: str(value) for key, value in sorted(environment.items()) if "version" in key.lower()},
+        options=_options(profile),
+        start_ns=profile.start_ns,
+        stop_ns=profile.stop_ns,
+        step_source=source,
+        step_detail=detail,
+        planes=tuple(
+            Plane(host=profile.name, name=plane.name, lines=len(plane.lines), events=plane.event_count)
+            for plane in profile.planes
+        ),
+        errors=profile.errors,
+        warnings=tuple(text for text in profile.warnings if not text.startswith("Modelled timeline:")),
+        missing=profile.missing,
+        modelled=modelled,
+    )
+
+
+def _device_type(view: HostView) -> str | None:
+    if not view.cores:
+        return None
+    if view.cores[0].id.device == "CPU":
+        return "CPU"
+    return next((core.peaks.device_type for core in view.cores if core.peaks.device_type), None)
+
+
+_RECORDED = ("profile_start_time", "profile_stop_time", "reportgen_timeline")
+
+
+def _options(profile: HostProfile) -> dict[str, str]:
+    return {
+        key: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        for key, value in sorted(profile.environment.items())
+        if key not in _RECORDED and "version" not in key.lower()
+    }
+
+
+# Names that only one framework's runtime gives to host events or ops.
+_SIGNS = (
+    ("pytorch_xla", ("torch_xla", "XLAGraphExecutor", "PjRtComputationClient::ExecuteReplicated", "aten::", "xla::")),
+    ("jax", ("jit(", "pjit(", "jax", "PjitFunction")),
+    (
+        "tensorflow",
+        ("Iterator::", "tf_data", "EagerLocalExecute", "EagerExecute", "ExecutorState::", "RunGraph", "FunctionRun"),
+    ),
+)
+
+
+def _framework(profile: HostProfile) -> str:
+    """Return the framework whose signs most event names carry."""
+    names = [name for plane in profile.of_kind(Kind.HOST) for name in plane.event_names]
+    labels = [name for plane in profile.of_kind(Kind.METADATA) for name in plane.event_names]
+    counts = {framework: sum(any(sign in name for sign in signs) for name in names) for framework, signs in _SIGNS}
+    counts["jax"] += 3 * sum(label.startswith(("jit_", "pjit_", "pmap_")) for label in labels)
+    best = max(counts, key=lambda framework: counts[framework])
+    return best if counts[best] else ""
