@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from modelling import modelled_xspace
-from packing import HOST, keep_capture, write_gzip
+from packing import HOST, keep_capture, pack, write_gzip
 from schedule import DeviceSpec, estimated_cycles
 
 RUN = "import runpy, sys; sys.argv[0] = 'train.py'; runpy.run_path('train.py', run_name='__main__')"
@@ -70,12 +70,22 @@ def keep_model(work: Path, target: Path) -> None:
     write_gzip(target / f"{HOST}.xplane.pb.gz", space.SerializeToString(deterministic=True))
 
 
+def keep_out_of_memory(work: Path, target: Path) -> None:
+    """Keep the error's message and what the compiler dumped about memory before it gave up."""
+    log = (work / "log.txt").read_text()
+    (target / "message.txt").write_text(log[log.index("jax.errors.JaxRuntimeError") :])
+    for kind in (".hlo.pb", ".txt", "-buffer-assignment.txt", "-memory-usage-report.txt"):
+        (source,) = (work / "dump").glob(f"*.after_optimizations{kind}")
+        pack(source, target / f"{source.name}.gz")
+
+
 SAMPLES = {
     "jax_cpu": capture("jax_train.py"),
     "jax_cpu_input_bound": capture("jax_train.py", "--loader-ms", "20"),
     "tf_cpu": capture("tf_train.py"),
     "tf_cpu_healthy": capture("tf_train.py", "--healthy"),
     "resnet50_tpu_v5e": Sample("resnet50_train.py", keep_model, environment=NO_TPU),
+    "oom_tpu_v5e": Sample("transformer_train.py", keep_out_of_memory, environment=NO_TPU, fails=True),
 }
 
 

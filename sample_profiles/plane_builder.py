@@ -21,7 +21,9 @@ class PlaneBuilder:
         self._stats: dict[str, int] = {}
         self._events: dict[str, int] = {}
 
-    def set_stats(self, owner: xplane_pb2.XPlane | xplane_pb2.XEvent, stats: Mapping[str, Value]) -> None:
+    def set_stats(
+        self, owner: xplane_pb2.XPlane | xplane_pb2.XEvent | xplane_pb2.XEventMetadata, stats: Mapping[str, Value]
+    ) -> None:
         """Add stats to a plane, an event or an event's metadata."""
         for name, value in stats.items():
             stat = owner.stats.add(metadata_id=self._stat(name))
