@@ -1,0 +1,94 @@
+"""The HTML report: one file that needs nothing else, forbids itself any request, and works without JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from reportgen.charts.palette import ROLES
+from reportgen.document import ReportDocument
+from reportgen.renderers.anchors import Anchors
+from reportgen.renderers.base import Rendered, environment
+from reportgen.renderers.cells import flame_colours
+from reportgen.renderers.page import Limits, Page
+
+MAX_BYTES = 2 * 10**6
+NAME = "report.html"
+
+# What a page may show, tried in this order until it is small enough: the least important goes first.
+_LIMITS = (
+    Limits(),
+    Limits(cards=150),
+    Limits(cards=50, letters=1000),
+    Limits(cards=0, letters=1000),
+    Limits(cards=0, rows=150, letters=1000),
+    Limits(cards=0, rows=40, letters=1000),
+    Limits(cards=0, rows=10, letters=500, labels=False),
+    Limits(cards=0, rows=10, letters=200, labels=False, items=40),
+    Limits(cards=0, rows=5, letters=200, labels=False, items=10, pictures=False),
+    Limits(cards=0, rows=0, letters=80, labels=False, items=3, pictures=False),
+)
+
+
+def render_html(document: ReportDocument, *, max_bytes: int = MAX_BYTES) -> Rendered:
+    """Render `report.html`; what had to be cut to stay under `max_bytes` is said in it and in the warnings."""
+    anchors, pictures = Anchors(document), _Pictures(document)
+    data, cut = b"", ""
+    for limits in _LIMITS:
+        cut = "" if limits == _LIMITS[0] else _said(limits, max_bytes)
+        data = _page(Page(document, limits, anchors, pictures), cut)
+        if len(data) <= max_bytes:
+            break
+    return Rendered({NAME: data}, (f"{NAME}: {cut}",) if cut else ())
+
+
+def _said(limits: Limits, max_bytes: int) -> str:
+    parts = [
+        "no chart is drawn" if not limits.pictures else "",
+        f"lists end after {limits.items} items" if limits.items < Limits().items else "",
+        f"tables end after {limits.rows} rows" if limits.rows < Limits().rows else "",
+        f"detail cards end after {limits.cards} rows" if limits.cards else "there are no detail cards",
+        "marks of charts have no labels" if not limits.labels else "",
+    ]
+    size = f"{max_bytes / 1e6:g} MB"
+    return f"Cut to stay under {size}: {', '.join(filter(None, parts))}. The JSON report holds everything."
+
+
+def _page(page: Page, cut: str) -> bytes:
+    templates = environment()
+    look = {"roles": ROLES, "flames": flame_colours()}
+    style = templates.get_template("html/report.css.j2").render(look)
+    script = templates.get_template("html/report.js").render()
+    text = templates.get_template("html/report.html.j2").render(
+        page=page,
+        document=page.document,
+        cut=cut,
+        style=Markup(style),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        style_hash=_csp_hash(style),
+        script_hash=_csp_hash(script),
+    )
+    return text.encode()
+
+
+def _csp_hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+class _Pictures:
+    """Draws the charts of a document, each once."""
+
+    def __init__(self, document: ReportDocument) -> None:
+        self._charts = document.charts
+        self._drawn: dict[str, Any] = {}
+
+    def __call__(self, key: str, rows: Mapping[str, str], *, labels: bool) -> str:
+        from reportgen.charts.picture import drawn, finished  # noqa: PLC0415 - imports matplotlib: where charts are drawn
+
+        if key not in self._drawn:
+            self._drawn[key] = drawn(self._charts[key])
+        return finished(self._drawn[key], alt=self._charts[key].alt, anchors=rows, labels=labels)
