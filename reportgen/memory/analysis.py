@@ -1,8 +1,8 @@
 """The memory of a module from XLA's buffer assignment: per space what is allocated, live at the peak, and when.
 
 "Allocated" is the sum of the space's allocations, the `Total bytes` of XLA's memory-usage report. "Live peak" is the
-most that is in use at once by XLA's heap simulation, with everything that lives throughout: parameters, outputs,
-constants and thread-local values. XProf's memory viewer calls that the peak.
+most that is in use at once by XLA's heap simulation, with what lives throughout: parameters, outputs and constants. It
+is the `peak_memory_in_bytes` of `memory_analysis()` and the peak of XProf's memory viewer.
 """
 
 from __future__ import annotations
@@ -112,15 +112,18 @@ class _Reader:
         peak = 0 if run is None or run.peak_event is None else run.peak_event + 1
         live, unpadded = (int(run.live[peak]), int(run.unpadded[peak])) if run else (0, 0)
         at_peak = [self.buffers[i] for i in run.at_peak] if run else []
+        allocated = sum(a.size for a in allocations)
         return SpaceMemory(
             color=color,
             name=space_name(color),
-            allocated_bytes=sum(a.size for a in allocations),
-            live_peak_bytes=live + lasting.size + untraced.size,
-            unpadded_peak_bytes=unpadded + lasting.unpadded_size + untraced.unpadded_size,
+            allocated_bytes=allocated,
+            live_peak_bytes=min(allocated, live + lasting.size + untraced.size),
+            unpadded_peak_bytes=min(allocated, unpadded + lasting.unpadded_size + untraced.unpadded_size),
+            xprof_peak_bytes=live + lasting.size,
             xprof_unpadded_peak_bytes=unpadded + lasting.size,
             peak_event=run.peak_event if run else None,
             by_type=_by_type(allocations),
+            output_bytes=sum(a.size for a in allocations if a.maybe_live_out),
             aliased_bytes=sum(a.size for a in allocations if a.is_parameter_aliased_with_output),
             allocations=tuple(_plain(a) for a in allocations),
             buffers=tuple(_lives(b, spans) for a in allocations for b in self._assigned(a)),
@@ -129,8 +132,8 @@ class _Reader:
         )
 
     def _lasting(self, allocations: list[BufferAllocation]) -> _Lasting:
-        """What lives throughout: for each such allocation its largest buffer."""
-        held = [(a, self._largest(a)) for a in allocations if allocation_type(a) != TEMPORARY]
+        """What lives throughout: for each such allocation its largest buffer. XLA leaves thread-local values out."""
+        held = [(a, self._largest(a)) for a in allocations if allocation_type(a) not in {TEMPORARY, THREAD_LOCAL}]
         pairs = [(allocation, buffer) for allocation, buffer in held if buffer is not None]
         buffers = [buffer for _, buffer in pairs]
         return _Lasting(buffers, sum(a.size for a, _ in pairs), sum(b.unpadded_size for b in buffers))

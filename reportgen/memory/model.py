@@ -123,12 +123,16 @@ class SpaceMemory:
         color: XLA's number of the space.
         name: Its name.
         allocated_bytes: The sum of all allocations: what the program needs.
-        live_peak_bytes: The most that is in use at once; the rest of `allocated_bytes` is fragmentation.
+        live_peak_bytes: The most that is in use at once, without thread-local values; XLA's `peak_memory_in_bytes`.
+            Never more than allocated, though XLA's simulation counts values that take each other's place twice for a
+            moment.
         unpadded_peak_bytes: The same moment, the elements alone, parameters and outputs too.
+        xprof_peak_bytes: The peak of the simulation as it stands, which is XProf's figure.
         xprof_unpadded_peak_bytes: XProf's figure, which counts what lives throughout with its padding.
         peak_event: The event of the curve that reaches the peak; the curve has its value at the next place. None
             where there is no heap simulation.
         by_type: Allocated bytes by allocation type.
+        output_bytes: Bytes that outlive the program, those of aliased parameters included.
         aliased_bytes: Bytes of parameters that outputs take over.
         allocations: All allocations.
         buffers: All buffers, by allocation.
@@ -143,9 +147,11 @@ class SpaceMemory:
     allocated_bytes: int
     live_peak_bytes: int
     unpadded_peak_bytes: int
+    xprof_peak_bytes: int
     xprof_unpadded_peak_bytes: int
     peak_event: int | None
     by_type: dict[str, int]
+    output_bytes: int
     aliased_bytes: int
     allocations: tuple[Allocation, ...]
     buffers: tuple[Buffer, ...]
@@ -155,7 +161,7 @@ class SpaceMemory:
     @property
     def fragmentation_bytes(self) -> int:
         """Bytes allocated for temporaries that are not in use even at the peak."""
-        return self.allocated_bytes - self.live_peak_bytes
+        return self.allocated_bytes - self.live_peak_bytes - self.by_type[THREAD_LOCAL]
 
     @property
     def padding_bytes(self) -> int:
