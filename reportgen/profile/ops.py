@@ -82,6 +82,8 @@ class OpRuns:
         occurrences: How often each one ran: 1, or more for an aggregated event.
         costs: FLOPs, model FLOPs and bytes that each execution recorded itself (custom calls on TPU), by name.
         groups: Id of the step's group that each execution recorded; -1 for none.
+        executions: On GPU, where an op may launch several kernels an execution and each is a row here: how many
+            executions of its op each row begins. None where each row is as many as `occurrences` says.
 
     """
 
@@ -95,6 +97,7 @@ class OpRuns:
     occurrences: NDArray[np.int64]
     costs: Mapping[str, NDArray[np.float64]]
     groups: NDArray[np.int64]
+    executions: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         """Return the number of executions."""
@@ -104,6 +107,11 @@ class OpRuns:
     def ends(self) -> NDArray[np.int64]:
         """Picoseconds on the device's clock."""
         return self.starts + self.durations
+
+    @property
+    def cost_counts(self) -> NDArray[np.int64]:
+        """How often the FLOPs and bytes of its op count for each row."""
+        return self.occurrences if self.executions is None else self.executions
 
     @property
     def span(self) -> tuple[int, int]:
@@ -147,8 +155,9 @@ def op_table(runs: OpRuns) -> pd.DataFrame:
     shortest = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(shortest, runs.ops, runs.durations)
     table["min_ps"] = shortest[used]
+    counts = sum_by(runs.ops, runs.cost_counts, count)[used]
     for column in _COSTS:
-        table[column] = table[column].astype(float) * table["occurrences"]
+        table[column] = table[column].astype(float) * counts
     # A custom call's cost is recorded with each execution and may differ between them.
     custom = (table["category"] == CUSTOM_CALL).to_numpy()
     for column, values in runs.costs.items():
