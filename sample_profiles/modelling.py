@@ -8,10 +8,13 @@ operand and result once, padded by its tiles, by memory space (0 is HBM, 1 is VM
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from packing import HOST
 from plane_builder import PlaneBuilder, Value
@@ -21,6 +24,7 @@ from reportgen.profile import hlo_cost
 from reportgen.profile.hlo import HloModule, Instruction, category
 from reportgen.wire import xplane_pb2
 
+CYCLES = "estimated_cycles.json"
 EPOCH_NS = 1_767_225_600 * 10**9  # the first second of 2026: no clock is read
 START_PS = 10**9  # the capture starts 1 ms before the first step
 GAP_PS = 1000  # between two steps, so that no two of them touch
@@ -106,6 +110,18 @@ def modelled_xspace(
         {"profile_start_time": EPOCH_NS, "profile_stop_time": stop_ns, "reportgen_timeline": "modelled"},
     )
     return space
+
+
+def remodelled(
+    folder: Path, steps: int, infeed_wait_ps: int = 0, device: DeviceSpec | None = None
+) -> xplane_pb2.XSpace:
+    """Model the program of a committed sample again, with other steps or a planted wait; nothing is compiled."""
+    (packed,) = folder.glob("*.xplane.pb.gz")
+    space = xplane_pb2.XSpace.FromString(gzip.decompress(packed.read_bytes()))
+    (metadata,) = (plane for plane in space.planes if plane.name == "/host:metadata")
+    (program,) = metadata.event_metadata.values()
+    cycles = json.loads((folder / CYCLES).read_text())
+    return modelled_xspace(program.stats[0].bytes_value, cycles, device or DeviceSpec(), steps, infeed_wait_ps)
 
 
 def _warning(device: DeviceSpec, infeed_wait_ps: int) -> str:
