@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 from markupsafe import Markup
 
-from reportgen import units
 from reportgen.document import Block, Card, Heading, Metric, ReportDocument, Saving, Section, Tiles
+from reportgen.renderers import words
 from reportgen.renderers.anchors import Anchors
 from reportgen.renderers.base import environment
 from reportgen.renderers.cells import exact, line
@@ -17,13 +17,6 @@ from reportgen.renderers.tables import RowLinks, TableView, table_view
 from reportgen.renderers.timeline import TimelineView, timeline_view
 
 Item = TypeVar("Item")
-_CHECK_GROUPS = (
-    ("fine", "checked and fine"),
-    ("not_applicable", "do not apply here"),
-    ("cannot_tell", "could not be checked"),
-    ("error", "failed while checking"),
-)
-_FRAMEWORKS = {"": "", "jax": "JAX", "tensorflow": "TensorFlow", "pytorch_xla": "PyTorch/XLA"}
 
 
 class Pictures(Protocol):
@@ -91,11 +84,11 @@ class Page:
         self.anchors = anchors
         self._pictures = pictures
         self._tables_done: set[str] = set()
-        self.findings = [one for one in document.findings if one.silenced_by is None]
-        self.silenced = [one for one in document.findings if one.silenced_by is not None]
+        self.findings, self.silenced = words.standing(document)
+        self.facts = words.facts(document)
         self.check_groups = [
             (status, title, found)
-            for status, title in _CHECK_GROUPS
+            for status, title in words.CHECK_GROUPS
             if (found := [one for one in document.checks if one.status == status])
         ]
 
@@ -105,7 +98,7 @@ class Page:
 
     def counted(self, number: int, noun: str) -> str:
         """Return a number with its noun: 1 host, 64 hosts."""
-        return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        return words.counted(number, noun)
 
     def only_tiles(self, section: Section) -> bool:
         """Return whether a section holds nothing but tiles, which need no heading."""
@@ -176,15 +169,12 @@ class Page:
 
     def saving(self, saving: Saving) -> SavingView:
         """Return a saving in words."""
-        steps = self.document.metrics.get("step_time_mean")
-        per = "" if saving.unit == "bytes" else " per step" if steps and steps.value is not None else " per capture"
-        low, likely, high = (units.quantity(one, saving.unit) for one in (saving.low, saving.likely, saving.high))
-        whole = f"{low} to {high}{per}, {likely} most likely ({saving.basis}). {saving.how}"
-        return SavingView(f"{likely}{per}", line(whole.strip()), exact(saving.likely, saving.unit))
+        whole = line(words.saving_whole(saving, self.document))
+        return SavingView(words.saving_short(saving, self.document), whole, exact(saving.likely, saving.unit))
 
     def framework(self, name: str) -> str:
         """Return the name of a framework for people."""
-        return _FRAMEWORKS.get(name, name)
+        return words.FRAMEWORKS.get(name, name)
 
 
 def card_body(card: Card, letters: int) -> str:
