@@ -189,19 +189,13 @@ class HloModule:
         """
         if len(data) > MAX_PROTO_BYTES:
             raise InputError(f"{origin} has {len(data)} bytes; an HLO module may have {MAX_PROTO_BYTES}.")
-        proto = hlo_pb2.HloProto()
-        try:
-            proto.ParseFromString(data)
-        except DecodeError as error:
-            raise InputError(f"{origin} is not an HloProto: {error}.") from error
-        if not proto.hlo_module.computations:
-            proto = _bare_module(data, proto)
-        if not proto.hlo_module.computations:
-            raise InputError(
-                f"{origin} holds no HLO module with instructions.",
-                "Expected a serialised HloProto, such as *.after_optimizations.hlo.pb of an XLA dump.",
-            )
-        return cls(proto)
+        for proto in _readings(data):
+            if proto.hlo_module.computations:
+                return cls(proto)
+        raise InputError(
+            f"{origin} holds no HLO module with instructions.",
+            "Expected a serialised HloProto, such as *.after_optimizations.hlo.pb of an XLA dump.",
+        )
 
     @property
     def name(self) -> str:
@@ -360,11 +354,12 @@ def _nth(names: Sequence[str], number: int) -> str:
     return names[number - 1] if 0 < number <= len(names) else ""
 
 
-def _bare_module(data: bytes, unread: hlo_pb2.HloProto) -> hlo_pb2.HloProto:
-    """Read the bytes as an HloModuleProto alone, as some dumps hold it."""
-    proto = hlo_pb2.HloProto()
-    try:
-        proto.hlo_module.ParseFromString(data)
-    except DecodeError:
-        return unread
-    return proto
+def _readings(data: bytes) -> Iterator[hlo_pb2.HloProto]:
+    """The bytes as an HloProto, and as the HloModuleProto alone that some tools write; damaged ones left out."""
+    for field in (None, "hlo_module"):
+        proto = hlo_pb2.HloProto()
+        try:
+            (proto if field is None else proto.hlo_module).ParseFromString(data)
+        except (DecodeError, UnicodeDecodeError):
+            continue
+        yield proto

@@ -31,7 +31,7 @@ _MAX_POSITIONS = 1 << 26
 
 
 class Cost(NamedTuple):
-    """FLOPs and transcendental operations of one execution; None where XLA cannot know (custom calls)."""
+    """FLOPs and transcendental operations of one execution; None where unknown (custom calls, FFTs)."""
 
     flops: float | None
     transcendentals: float | None
@@ -53,7 +53,7 @@ _NOTHING = Cost(0, 0)
 
 
 def flops(module: HloModule, instruction: Instruction) -> float | None:
-    """FLOPs of one execution of an instruction with all that it calls; None where unknown (a custom call)."""
+    """FLOPs of one execution of an instruction with all that it calls; None where unknown."""
     return cost(module, instruction).flops
 
 
@@ -66,7 +66,7 @@ def cost(module: HloModule, instruction: Instruction, depth: int = 0) -> Cost:
         return Cost(0 if opcode in _NOT_ARITHMETIC else instruction.shape.element_count, 0)
     if opcode in _SIMPLE:
         return Cost(_SIMPLE[opcode](instruction) if instruction.operands else 0, 0)
-    if opcode == "custom-call":
+    if opcode in {"custom-call", "fft"}:  # what a custom call does is not known, nor an FFT's length
         return Cost(None, None)
     if depth < _DEEPEST and instruction.called:
         return _cost_of_called(module, instruction, depth)

@@ -231,8 +231,8 @@ class Shape:
             return f"({', '.join(map(str, self.elements))})"
         flags = self.dynamic or (False,) * self.rank
         sizes = ",".join(f"<={d}" if flag else str(d) for d, flag in zip(self.dimensions, flags, strict=True))
-        shows_layout = self.layout is not None and (self.rank > 0 or self.layout.tiles or self.layout.memory_space)
-        return f"{self.element_type}[{sizes}]{self.layout if shows_layout else ''}"
+        layout = str(self.layout) if self.layout else ""
+        return f"{self.element_type}[{sizes}]{layout if layout != '{}' else ''}"
 
 
 def parse_prefix(text: str, start: int = 0, depth: int = 0) -> tuple[Shape, int]:
