@@ -208,19 +208,23 @@ class Plane:
             if not names or line.name in names or line.display_name in names
         ]
 
-    def events(self, lines: Sequence[int], stats: Sequence[str] = ()) -> Events:
+    def events(
+        self, lines: Sequence[int], stats: Sequence[str] = (), rows: slice | NDArray[np.int64] = slice(None)
+    ) -> Events:
         """Decode the events of some lines, one line after the other, each in the order of the file.
 
         Args:
             lines: Indices of lines.
             stats: Names of the statistics to decode with them.
+            rows: Which events of each line; all by default.
 
         Raises:
             WireError: An event is damaged.
 
         """
         chosen = [self.lines[index] for index in lines]
-        counts = np.array([len(line.starts) for line in chosen], dtype=np.int64)
+        starts, ends = [line.starts[rows] for line in chosen], [line.ends[rows] for line in chosen]
+        counts = np.array([len(part) for part in starts], dtype=np.int64)
         ids: dict[str, list[int]] = {name: [] for name in stats}
         for key, name in self.stat_names.items():
             if name in ids:
@@ -228,8 +232,8 @@ class Plane:
         empty = [np.empty(0, np.int64)]
         columns = wire_events.decode_events(
             self.raw.buffer,
-            np.concatenate([line.starts for line in chosen] or empty),
-            np.concatenate([line.ends for line in chosen] or empty),
+            np.concatenate(starts or empty),
+            np.concatenate(ends or empty),
             [key for keys in ids.values() for key in keys],
         )
         bases = np.array([self._line_start(line) for line in chosen], dtype=np.int64)
