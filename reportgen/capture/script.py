@@ -19,7 +19,7 @@ from reportgen.capture.bootstrap.reportgen_agent.window import STEPPED, Settings
 from reportgen.capture.options import TraceLevels
 from reportgen.capture.passthrough import run_through
 from reportgen.capture.reporting import OomHook, ReportHook, write_oom_report, write_report
-from reportgen.capture.store import RunFolder, profile_folders
+from reportgen.capture.store import adopt_trace
 from reportgen.errors import UsageError
 
 _BOOTSTRAP = Path(__file__).parent / "bootstrap"
@@ -168,14 +168,10 @@ def _keep_trace(
     traces: Path, control: Path, output: Path, options: RunOptions, say: Callable[[str], None]
 ) -> Path | None:
     """Move the trace to its place in the output folder, and tell what it is or why there is none."""
-    run = None
-    if folders := profile_folders(traces):
-        run = RunFolder(output)
-        for file in max(folders).iterdir():
-            shutil.move(file, run.path / file.name)
-    for line in _account(_statuses(control), options, run.path if run else None):
+    run_folder = adopt_trace(traces, output)
+    for line in _account(_statuses(control), options, run_folder):
         say(line)
-    return run.path if run else None
+    return run_folder
 
 
 def _keep_oom(printed: bytes, control: Path, output: Path, say: Callable[[str], None]) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -78,9 +79,22 @@ def _remove_empty(folder: Path) -> None:
             level.rmdir()
 
 
-def profile_folders(logdir: Path) -> set[Path]:
-    """Return the run folders under a log folder that hold a profile."""
-    return {profile.parent for profile in (logdir / _SUBFOLDER).glob(f"*/*{_ENDING}")}
+def adopt_trace(traces: Path, logdir: Path) -> Path | None:
+    """Move the newest run that a framework wrote under the folder `traces` into a run folder of its own.
+
+    Frameworks name runs by the second, so that two of one second in one log folder would overwrite each other.
+
+    Returns:
+        The run's folder; None where nothing was written.
+
+    """
+    profiles = sorted((traces / _SUBFOLDER).glob(f"*/*{_ENDING}"))
+    if not profiles:
+        return None
+    run = RunFolder(logdir)
+    for file in profiles[-1].parent.iterdir():
+        shutil.move(file, run.path / file.name)
+    return run.path
 
 
 def server_root(logdir: str) -> str:
