@@ -86,19 +86,23 @@ def convolution_flops(instruction: Instruction) -> float:
 
     Positions that fall on padding or between the elements of a dilated input do not count.
     """
-    numbers = instruction.proto.convolution_dimension_numbers
-    lhs, rhs, result = (
-        s.dimensions for s in (instruction.operands[0].shape, instruction.operands[1].shape, instruction.shape)
-    )
+    image, kernel = instruction.operands[0].shape, instruction.operands[1].shape
+    return convolution_flops_of(instruction.proto, image, kernel, instruction.shape)
+
+
+def convolution_flops_of(proto: hlo_pb2.HloInstructionProto, image: Shape, filters: Shape, output: Shape) -> float:
+    """FLOPs of a convolution whose window and dimension numbers stand in `proto`; see `convolution_flops`."""
+    numbers = proto.convolution_dimension_numbers
+    lhs, rhs, result = image.dimensions, filters.dimensions, output.dimensions
     positions = 1
-    for number, window in enumerate(instruction.proto.window.dimensions):
+    for number, window in enumerate(proto.window.dimensions):
         kernel = rhs[numbers.kernel_spatial_dimensions[number]]
         outputs = result[numbers.output_spatial_dimensions[number]]
         inputs = lhs[numbers.input_spatial_dimensions[number]]
         positions *= _valid_positions(window, kernel, outputs, inputs)
-    features_in = lhs[numbers.input_feature_dimension] // max(1, instruction.proto.feature_group_count)
+    features_in = lhs[numbers.input_feature_dimension] // max(1, proto.feature_group_count)
     features_out = result[numbers.output_feature_dimension]
-    batch = lhs[numbers.input_batch_dimension] // max(1, instruction.proto.batch_group_count)
+    batch = lhs[numbers.input_batch_dimension] // max(1, proto.batch_group_count)
     return _FMA * features_in * features_out * batch * positions
 
 
@@ -270,8 +274,8 @@ def _updated_part(result: Instruction) -> Shape:
 def _read(module: HloModule, value: Instruction, depth: int) -> int:
     """Bytes read of a fusion's parameter: slices as far as they go, anything else the whole, once."""
     whole = value.shape.total_bytes
-    read = 0
-    seen_whole = False
+    seen_whole = module.computations[value.computation].root is value  # a nested fusion that only hands it on
+    read = whole if seen_whole else 0
     for user in module.users.get(value.id, ()):
         is_first = bool(user.operands) and user.operands[0] is value
         if user.opcode == "fusion" and depth < _DEEPEST:
