@@ -1,0 +1,190 @@
+"""The device side: how long each step waited for its input, with nothing else to do.
+
+A step's period reaches from the end of the step before it to its own end, so waits between two step annotations count
+and belong to the step that follows. The first step has no such beginning: its period is its own length.
+
+The overlap rule: a wait counts where no op computes (exposed). Input work beside running ops is hidden.
+Exposed are the infeed and host-receive ops of a TPU and the host-to-device copies of a GPU, where nothing else runs
+beside them, and every moment in which the device is idle while the host waits for its next batch or transfers it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from reportgen.analyzers.classes import CONTAINERS, INPUT
+from reportgen.analyzers.input_pipeline import names
+from reportgen.analyzers.input_pipeline.threads import Mask, Threads
+from reportgen.profile.intervals import Intervals, covered_within, intersect, subtract, union
+from reportgen.profile.ops import OpRuns
+from reportgen.profile.steps import Steps, StepSource
+from reportgen.profile.view import HostView
+
+_HOST_RECEIVE = frozenset({"host recv", "host recv-done"})
+WAIT_COLUMNS = ("step", "label", "start_ps", "time_ps", "period_ps", "wait_ps", "device_ps", "hidden_ps", "busy_ps")
+NOTHING = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class HostInput:
+    """When a host worked for the input, and when it kept the step waiting.
+
+    Attributes:
+        threads: All host threads.
+        calls: Events that wait for the next batch: TensorFlow's own, and Python's on the thread that steps.
+        transfers: Events that bring data to the device.
+        step_threads: Threads that run the steps.
+
+    """
+
+    threads: Threads
+    calls: Mask
+    transfers: Mask
+    step_threads: tuple[int, ...]
+
+    @cached_property
+    def blocking(self) -> Intervals:
+        """When the program waited for a batch or its transfer."""
+        return self.threads.spans(self.calls | self.transfers)
+
+    @cached_property
+    def work(self) -> Intervals:
+        """When any thread worked for the input."""
+        return self.threads.spans(self.calls | self.transfers | self.iterators | self.python_calls)
+
+    @cached_property
+    def iterators(self) -> Mask:
+        """Calls of tf.data iterators."""
+        return self.threads.labelled(names.is_iterator)
+
+    @cached_property
+    def python_calls(self) -> Mask:
+        """Python functions that get a batch, on any thread."""
+        return _python_calls(self.threads)
+
+
+def host_input(view: HostView, threads: Threads) -> HostInput:
+    """Return when a host worked for the input."""
+    stepping = _step_threads(view, threads)
+    calls = threads.labelled(names.is_tf_call)
+    calls |= _python_calls(threads) & np.isin(threads.threads, stepping)
+    return HostInput(threads, calls, threads.labelled(names.is_transfer), stepping)
+
+
+def _python_calls(threads: Threads) -> Mask:
+    """Outside of context managers: `contextlib` calls next() for its own ends."""
+    calls = threads.labelled(names.is_python_call)
+    contexts = np.append(threads.labelled(lambda label: label.startswith("$contextlib.py")), False)
+    return np.logical_and(calls, ~contexts[threads.parents])
+
+
+def _step_threads(view: HostView, threads: Threads) -> tuple[int, ...]:
+    """Return the thread that carries the step annotations; else the one that launches most programs."""
+    if view.annotations is not None:
+        marked = threads.labelled(lambda label: label == view.annotations.steps.detail)  # type: ignore[union-attr]
+    else:
+        marked = threads.labelled(lambda label: names.activity(label) == "launch")
+    counts = np.bincount(threads.threads[marked], minlength=len(threads.names))
+    return (int(np.argmax(counts)),) if counts.any() else ()
+
+
+@dataclass(frozen=True)
+class CoreWaits:
+    """Waits of one core.
+
+    Attributes:
+        frame: One row a step, with the columns of `WAIT_COLUMNS`: its number and label, its start, its own time, its
+            period, the exposed wait, the part of it that the device itself recorded (infeed, copies), the hidden input
+            time, and the time in which ops ran; picoseconds.
+        exposed: When it waited, inside the periods.
+        free: When nothing ran and nothing was waited for, inside the periods.
+
+    """
+
+    frame: pd.DataFrame
+    exposed: Intervals
+    free: Intervals
+
+
+def core_waits(steps: Steps, runs: OpRuns | None, host: HostInput) -> CoreWaits:
+    """Return the waits of a core; `runs` is None where no XLA op was captured."""
+    shift = _clock_shift(runs) if runs is not None and steps.on_device_clock else 0
+    starts, ends = steps.starts + shift, steps.ends + shift
+    lefts = np.concatenate([starts[:1], np.minimum(ends[:-1], ends[1:])])
+    cut = steps.durations <= 0
+    if runs is not None and steps.source is not StepSource.ANNOTATIONS:
+        cut = steps.partial(runs)
+    kept = np.flatnonzero(~cut)
+    lefts, rights = lefts[kept], ends[kept]
+    waiting, busy = _device_times(runs) if runs is not None else (NOTHING, NOTHING)
+    exposed = _both(subtract(waiting, busy), subtract(host.blocking, busy))
+    windows = union(lefts, rights)
+    recorded = subtract(waiting, busy)
+    frame = pd.DataFrame(
+        {
+            "step": steps.ids[kept],
+            "label": [steps.labels[row] for row in kept.tolist()],
+            "start_ps": starts[kept],
+            "time_ps": steps.durations[kept],
+            "period_ps": rights - lefts,
+            "wait_ps": covered_within(exposed, lefts, rights),
+            "device_ps": covered_within(recorded, lefts, rights),
+            "hidden_ps": covered_within(subtract(_both(host.work, waiting), exposed), lefts, rights),
+            "busy_ps": covered_within(busy, lefts, rights),
+        },
+        columns=list(WAIT_COLUMNS),
+    )
+    free = subtract(subtract(windows, busy), exposed)
+    return CoreWaits(frame, intersect(exposed, windows), free)
+
+
+def _both(first: Intervals, second: Intervals) -> Intervals:
+    return union(np.concatenate([first.starts, second.starts]), np.concatenate([first.ends, second.ends]))
+
+
+def _clock_shift(runs: OpRuns) -> int:
+    """Return what to add to the device's clock to get the profile's."""
+    return int(np.median(runs.trace_starts - runs.starts)) if len(runs) else 0
+
+
+def _device_times(runs: OpRuns) -> tuple[Intervals, Intervals]:
+    """Return when ops waited for data from the host, and when others ran; loops and calls count by what is in them."""
+    waits = np.array([_waits(info.category, info.name) for info in runs.infos] + [False], dtype=bool)
+    holders = np.array([info.category in CONTAINERS for info in runs.infos] + [False], dtype=bool)
+    ends = runs.trace_starts + runs.trace_durations
+    waiting, computing = waits[runs.ops], ~(waits | holders)[runs.ops]
+    return union(runs.trace_starts[waiting], ends[waiting]), union(runs.trace_starts[computing], ends[computing])
+
+
+def _waits(category: str, name: str) -> bool:
+    return category in INPUT or category in _HOST_RECEIVE or name.startswith("MemcpyH2D")
+
+
+def host_waits(view: HostView, host: HostInput) -> list[CoreWaits]:
+    """Return the waits of every core of a host that ran steps; of the host itself where it shows no core."""
+    if view.cores:
+        cores = [(core.steps, core.runs) for core in view.active_cores]
+        return [core_waits(steps, runs, host) for steps, runs in cores if len(steps)]
+    if view.annotations is None:
+        return []
+    return [core_waits(view.annotations.steps, None, host)]
+
+
+def worst_of_cores(cores: list[CoreWaits]) -> pd.DataFrame:
+    """Return one row a step: the longest period, and the numbers of the core that waited longest in it."""
+    frame = pd.concat([core.frame for core in cores], ignore_index=True)
+    longest = frame.groupby("step")[["time_ps", "period_ps"]].max()
+    order = frame.sort_values(["step", "wait_ps", "period_ps"], kind="stable")
+    worst = order.groupby("step", sort=True).last()
+    worst[["time_ps", "period_ps"]] = longest
+    return worst.reset_index()[list(WAIT_COLUMNS)]
+
+
+def times(intervals: Intervals) -> NDArray[np.int64]:
+    """Return the lengths of intervals in picoseconds."""
+    return intervals.ends - intervals.starts
