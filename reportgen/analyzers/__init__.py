@@ -1,0 +1,19 @@
+"""Analyses: each a part per host and a merge over hosts. To add one, write a module and name it here."""
+
+from __future__ import annotations
+
+from reportgen.analyzers.base import Analyzer
+from reportgen.analyzers.collectives import CollectivesAnalyzer
+from reportgen.analyzers.hosts import HostsAnalyzer
+from reportgen.analyzers.op_profile import OpProfileAnalyzer
+from reportgen.analyzers.overview import OverviewAnalyzer
+from reportgen.analyzers.steps import StepAnalyzer
+
+# In the order in which they run: an analysis may use the results of those before it.
+ANALYZERS: tuple[Analyzer, ...] = (
+    StepAnalyzer(),
+    OpProfileAnalyzer(),
+    OverviewAnalyzer(),
+    HostsAnalyzer(),
+    CollectivesAnalyzer(),
+)

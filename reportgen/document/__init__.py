@@ -29,7 +29,7 @@ from reportgen.document.elements import (
     Timeline,
     TimelineBlock,
 )
-from reportgen.document.finding import Action, Check, Evidence, Finding, Location, Saving, Severity, Status, Threshold
+from reportgen.document.finding import Action, Check, Confidence, Evidence, Finding, Location, Saving, Severity, Status, Threshold
 from reportgen.document.report import (
     SCHEMA_VERSION,
     Generator,
@@ -55,6 +55,7 @@ __all__ = [
     "Check",
     "Checks",
     "Column",
+    "Confidence",
     "Details",
     "Evidence",
     "Field",

@@ -279,4 +279,4 @@ def _breakdown(message: Value | None, total: float) -> dict[str, float]:
     for part in parts:
         memory = "hbm" if part.memory_space == _HBM else "onchip"
         found[f"{memory}_{'read' if part.operation_type == _READ else 'write'}"] += part.bytes_accessed
-    return found if any(found.values()) else {"hbm_read": total}
+    return found

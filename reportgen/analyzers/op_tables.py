@@ -1,0 +1,338 @@
+"""The op profile as tables and charts: ops, categories, programs, framework scopes, framework ops, roofline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from reportgen.analyzers.classes import CONTAINERS, role_of
+from reportgen.analyzers.op_cards import op_ids
+from reportgen.analyzers.op_rates import with_rates
+from reportgen.analyzers.tables import slug, table_of, unique_slugs
+from reportgen.document import (
+    Axis,
+    Block,
+    Chart,
+    ChartBlock,
+    Column,
+    Details,
+    Guide,
+    Heading,
+    Series,
+    Table,
+    TableBlock,
+    Text,
+)
+from reportgen.units import PS_PER_SECOND, percent
+
+if TYPE_CHECKING:
+    from reportgen.analyzers.op_profile import OpFacts
+
+_SUMS = (
+    "occurrences", "time_ps", "self_ps", "flops", "model_flops", "bytes", "hbm_read", "hbm_write", "onchip_read",
+    "onchip_write",
+)  # fmt: skip
+_SCOPE_DEPTH = 3
+_ROOFLINE_OPS = 150
+_TOP = 10
+
+_SELF = Column(name="self_s", unit="seconds", title="Self time", definition="Time without the ops inside.")
+_SHARE = Column(
+    name="self_share", unit="fraction", title="Self share", display="bar", definition="Share of total device time."
+)
+_COUNT = Column(name="occurrences", unit="count", title="Count")
+_FLOPS = Column(
+    name="flops_utilization",
+    unit="fraction",
+    title="FLOPS",
+    display="flame",
+    definition="FLOP rate over the peak FLOP rate of the cores that ran it.",
+)
+_HBM = Column(name="hbm_utilization", unit="fraction", title="HBM", definition="HBM rate over the peak bandwidth.")
+_WASTED = Column(
+    name="wasted_share",
+    unit="fraction",
+    title="Wasted",
+    definition="Self share × (1 − the larger of FLOPS and HBM utilisation).",
+)
+_BOUND = Column(name="bound_by", title="Bound by", definition="The resource that it uses most.")
+_OP_COLUMNS = (
+    Column(name="name", title="Op", display="code"),
+    Column(name="category", title="Category"),
+    _SELF,
+    _SHARE,
+    _COUNT,
+    Column(name="average_s", unit="seconds", title="Average", definition="Total time over count."),
+    _FLOPS,
+    _HBM,
+    _BOUND,
+    _WASTED,
+    Column(name="framework_op", title="Framework op", display="code"),
+    Column(name="source", title="Source", display="code"),
+    Column(name="module", title="Program", display="code"),
+    Column(name="time_s", unit="seconds", title="Total time"),
+    Column(name="model_flops", unit="flops", title="FLOPs", definition="True count, of all executions."),
+    Column(name="flops", unit="flops", title="FLOPs at peak's type", definition="Normalised to the peak's type."),
+    Column(name="flop_rate", unit="flops/s", title="FLOP rate"),
+    Column(name="bytes", unit="bytes", title="Bytes", definition="Accessed in all memories."),
+    Column(name="hbm_bytes", unit="bytes", title="HBM bytes"),
+    Column(name="onchip_bytes", unit="bytes", title="On-chip bytes"),
+    Column(name="hbm_rate", unit="bytes/s", title="HBM rate"),
+    Column(name="onchip_read_utilization", unit="fraction", title="On-chip read"),
+    Column(name="onchip_write_utilization", unit="fraction", title="On-chip write"),
+    Column(name="intensity", unit="flops/byte", title="Intensity", definition="FLOPs per byte of all memories."),
+    Column(name="hbm_intensity", unit="flops/byte", title="HBM intensity"),
+    Column(name="efficiency", unit="fraction", title="Roofline efficiency"),
+    Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
+    Column(name="time_ps", unit="picoseconds", title="Total time, exact"),
+)
+_GROUP_COLUMNS = (_SELF, _SHARE, _COUNT, _FLOPS, _HBM, _BOUND, _WASTED)
+
+
+def op_tables(facts: OpFacts, step_count: int) -> dict[str, Table]:
+    """Return the tables of the op profile."""
+    ops = facts.ops
+    tables = {
+        "hlo_ops": table_of(ops, "XLA ops", _OP_COLUMNS, row_ids=op_ids(ops), note=_ops_note(facts, step_count)),
+        "top_hlo_ops": _top_ops(facts),
+        "top_operations": framework_ops(facts, limit=_TOP),
+        "op_categories": _groups(facts, "category", "Categories", "category", idle=True),
+        "op_programs": _groups(facts, "module", "Programs", "program"),
+        "op_scopes": _groups(facts, "scope", "Framework scopes", "scope"),
+        "framework_ops": framework_ops(facts, limit=None),
+    }
+    if len(repeated := _repeated(facts)):
+        tables["op_duplicates"] = repeated_table(repeated)
+    return tables
+
+
+def _ops_note(facts: OpFacts, step_count: int) -> str:
+    note = f"Sums over {len(facts.cores)} {'cores' if facts.device == 'TPU' else 'devices'}"
+    note += f" and {step_count} whole steps." if step_count else "."
+    return note + " Blank: no cost model, or not captured."
+
+
+def _top_ops(facts: OpFacts) -> Table:
+    top = facts.ops.head(_TOP).copy()
+    share = top["self_ps"] / max(1, facts.ops["self_ps"].sum())
+    top["op_share"] = share
+    top["cumulative_share"] = share.cumsum()
+    columns = (
+        Column(name="name", title="Op", display="code"),
+        Column(name="category", title="Category"),
+        _SELF,
+        Column(name="op_share", unit="fraction", title="Share of op time", display="bar"),
+        Column(name="cumulative_share", unit="fraction", title="Cumulative"),
+        Column(name="flop_rate", unit="flops/s", title="FLOP rate"),
+        _FLOPS,
+        _BOUND,
+        _WASTED,
+        Column(name="framework_op", title="Framework op", display="code"),
+        Column(name="source", title="Source", display="code"),
+    )
+    ids = [f"top-{row_id}" for row_id in op_ids(facts.ops)[:_TOP]]
+    return table_of(top, "Top 10 XLA ops", columns, row_ids=ids, note="Shares are of the self time of all ops.")
+
+
+def framework_ops(facts: OpFacts, limit: int | None) -> Table:
+    """Return ops grouped by framework op, as XProf's overview and framework op table group them.
+
+    The name is the text before the last ":"; the type what follows it or, for JAX, the last scope up to "[". An op
+    without a framework op stands for itself. Occurrences are the largest of its XLA ops'.
+    """
+    ops = facts.ops[~facts.ops["category"].isin(list(CONTAINERS))]
+    split = [_framework_op(path, name) for path, name in zip(ops["framework_op"], ops["name"], strict=True)]
+    grouped = ops.assign(operation=[name for name, _ in split], type=[kind for _, kind in split])
+    groups = grouped.groupby(["operation", "type"], sort=False)
+    summed = groups[[name for name in _SUMS if name != "occurrences"]].sum(min_count=1)
+    summed["occurrences"] = groups["occurrences"].max()
+    summed["xla_ops"] = groups.size()
+    summed = _rated(facts, summed.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
+    share = summed["self_ps"] / max(1, grouped["self_ps"].sum())
+    summed["op_share"], summed["cumulative_share"] = share, share.cumsum()
+    columns = (
+        Column(name="operation", title="Operation", display="code"),
+        Column(name="type", title="Type", definition="Type of the framework op; Unknown where the profile has none."),
+        _SELF,
+        Column(name="op_share", unit="fraction", title="Share of op time", display="bar"),
+        Column(name="cumulative_share", unit="fraction", title="Cumulative"),
+        Column(name="flop_rate", unit="flops/s", title="FLOP rate"),
+        _FLOPS,
+        _BOUND,
+        _COUNT,
+        Column(name="xla_ops", unit="count", title="XLA ops"),
+    )
+    title = "Top 10 operations" if limit else "Framework ops"
+    shown = summed.head(limit) if limit else summed
+    prefix = "top-operation" if limit else "framework-op"
+    return table_of(
+        shown,
+        title,
+        columns,
+        row_ids=unique_slugs(prefix, shown["operation"]),
+        note="Self time of XLA ops, grouped by the framework's op; shares are of all ops' self time, idle left out.",
+    )
+
+
+def _framework_op(path: str, name: str) -> tuple[str, str]:
+    if not path:
+        return name, "Unknown"
+    operation, colon, kind = path.rpartition(":")
+    if not colon:
+        return path, "Unknown"
+    return operation, kind or operation.rsplit("/", 1)[-1].split("[", 1)[0]
+
+
+def _rated(facts: OpFacts, groups: pd.DataFrame) -> pd.DataFrame:
+    """Return summed groups with rates and times in seconds."""
+    total = sum(core.total for core in facts.cores)
+    found = with_rates(groups, facts.peaks, total)
+    found["self_s"] = found["self_ps"] / PS_PER_SECOND
+    return found
+
+
+def _groups(facts: OpFacts, key: str, title: str, prefix: str, idle: bool = False) -> Table:
+    ops = facts.ops
+    if key == "scope":
+        ops = ops.assign(scope=[_scope(path) for path in ops["framework_op"]])
+    counted = ops if key == "category" else ops[~ops["category"].isin(list(CONTAINERS))]
+    groups = counted.groupby(key, sort=False)[list(_SUMS)].sum(min_count=1)
+    found = _rated(facts, groups.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
+    if idle and facts.device != "CPU" and facts.idle > 0:
+        idle_row = {key: "IDLE", "self_s": facts.idle, "self_share": facts.idle / facts.total, "occurrences": 0,
+                    "self_ps": round(facts.idle * PS_PER_SECOND), "bound_by": ""}  # fmt: skip
+        found = pd.concat([found, pd.DataFrame([idle_row])], ignore_index=True)
+    columns = (
+        Column(name=key, title=prefix.capitalize(), display="code"),
+        *_GROUP_COLUMNS,
+        Column(name="model_flops", unit="flops", title="FLOPs"),
+        Column(name="bytes", unit="bytes", title="Bytes"),
+        Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
+    )
+    return table_of(found, title, columns, row_ids=unique_slugs(f"op-{prefix}", map(str, found[key])), most=300)
+
+
+def _scope(path: str) -> str:
+    """Return the outer scopes of a framework op: the layer, as far as names tell."""
+    parts = path.rpartition(":")[0].split("/") if ":" in path else path.split("/")
+    return "/".join(parts[:-1][:_SCOPE_DEPTH]) or "(no scope)"
+
+
+def _repeated(facts: OpFacts) -> pd.DataFrame:
+    ops = facts.ops
+    if not (ops["deduplicated"] != "").any():
+        return pd.DataFrame()
+    marked = ops[ops["deduplicated"] != ""]
+    groups = marked.groupby(["module", "deduplicated"], sort=False)
+    found = groups[list(_SUMS)].sum(min_count=1)
+    found["copies"] = groups.size()
+    found = _rated(facts, found.reset_index())
+    return found[found["copies"] > 1].sort_values("self_ps", ascending=False, kind="stable")
+
+
+def repeated_table(groups: pd.DataFrame) -> Table:
+    """Return the groups of identical ops."""
+    columns = (Column(name="deduplicated", title="Op and its duplicates", display="code"),
+               Column(name="copies", unit="count", title="Copies"), *_GROUP_COLUMNS)  # fmt: skip
+    ids = unique_slugs("op-group", groups["deduplicated"])
+    return table_of(groups, "Identical ops", columns, row_ids=ids, most=200)
+
+
+def op_charts(facts: OpFacts) -> dict[str, Chart]:
+    """Return the charts of the op profile: categories, and the roofline where there are peaks."""
+    charts = {"op_categories": _category_chart(facts)}
+    if roofline := _roofline_chart(facts):
+        charts["roofline"] = roofline
+    return charts
+
+
+def _category_chart(facts: OpFacts) -> Chart:
+    sums = facts.ops.groupby("category", sort=False)["self_ps"].sum().sort_values(ascending=False) / PS_PER_SECOND
+    entries = [(str(name), float(value)) for name, value in sums.head(12).items()]
+    if (rest := float(sums.iloc[12:].sum())) > 0:
+        entries.append(("other categories", rest))
+    if facts.device != "CPU" and facts.idle > 0:
+        entries.append(("IDLE", facts.idle))
+    whole = sum(value for _, value in entries) or 1.0
+    name, value = max(entries, key=lambda entry: entry[1])
+    return Chart(
+        title=f"{name} takes {percent(value / whole)} of the {'device' if facts.device != 'CPU' else 'op'} time",
+        kind="bars",
+        alt="Self time by category: "
+        + ", ".join(f"{label} {percent(time / whole)}" for label, time in entries[:6])
+        + ".",
+        x=Axis(label="Self time, summed over cores", unit="seconds"),
+        y=Axis(label=""),
+        categories=tuple(label for label, _ in entries),
+        series=tuple(
+            Series(
+                name=label,
+                role=role_of(label),
+                x=(float(number),),
+                y=(time,),
+                labels=(f"{label}: {percent(time / whole)}",),
+                row_ids=(f"op-category-{slug(label)}",),
+            )
+            for number, (label, time) in enumerate(entries)
+        ),
+        table="op_categories",
+    )
+
+
+def _roofline_chart(facts: OpFacts) -> Chart | None:
+    if facts.peaks is None or facts.peaks.ridge is None:
+        return None
+    flops, bandwidth = facts.peaks.flops.value or 0.0, facts.peaks.hbm_bandwidth.value or 0.0
+    ops = facts.ops.assign(row_id=op_ids(facts.ops)).head(_ROOFLINE_OPS)
+    ops = ops[(ops["hbm_intensity"] > 0) & (ops["flop_rate"] > 0)]
+    if not len(ops):
+        return None
+    ridge = facts.peaks.ridge
+    below = ops["hbm_intensity"] < ridge
+    share = float(ops.loc[below, "self_ps"].sum() / facts.ops["self_ps"].sum())
+    xs = ops["hbm_intensity"].to_numpy(dtype=float)
+    low, high = min(float(xs.min()), ridge / 10), max(float(xs.max()), ridge * 10)
+    return Chart(
+        title=f"Ops left of the ridge, limited by HBM, take {percent(share)} of the op time",
+        kind="scatter",
+        alt=f"Roofline of the {len(ops)} largest ops with a cost: ridge at {ridge:.0f} FLOP per byte, "
+        f"{int(below.sum())} ops lie left of it.",
+        x=Axis(label="Operational intensity, FLOP per HBM byte", unit="flops/byte", log=True),
+        y=Axis(label="FLOP rate of one core", unit="flops/s", log=True),
+        series=tuple(
+            Series(
+                name=str(bound),
+                role="compute" if bound == "compute" else "host_transfer" if bound == "HBM" else "other",
+                x=tuple(map(float, group["hbm_intensity"])),
+                y=tuple(map(float, group["flop_rate"])),
+                labels=tuple(
+                    f"{name} ({percent(part)})" for name, part in zip(group["name"], group["self_share"], strict=True)
+                ),
+                row_ids=tuple(group["row_id"]),
+            )
+            for bound, group in ops.groupby("bound_by", sort=True)
+        ),
+        guides=(
+            Guide(label="HBM bandwidth", axis="roof", points=((low, low * bandwidth), (ridge, flops))),
+            Guide(label="peak FLOP/s", axis="roof", points=((ridge, flops), (high, flops))),
+        ),
+        table="hlo_ops",
+    )
+
+
+def op_blocks(facts: OpFacts) -> tuple[Block, ...]:
+    """Return how the op profile reads."""
+    blocks: list[Block] = [ChartBlock("op_categories"), TableBlock("op_categories"), Heading("Ops", "ops-all")]
+    blocks.append(TableBlock("hlo_ops"))
+    folded: list[Block] = [TableBlock("op_programs"), TableBlock("op_scopes"), TableBlock("framework_ops")]
+    if len(_repeated(facts)):
+        folded.append(TableBlock("op_duplicates"))
+    blocks.append(Details("By program, framework scope, framework op, and identical ops", tuple(folded)))
+    blocks.append(Heading("Roofline", "ops-roofline"))
+    if facts.peaks is not None and facts.peaks.ridge is not None and bool(np.any(facts.ops["hbm_intensity"] > 0)):
+        blocks.append(ChartBlock("roofline"))
+    else:
+        blocks.append(Text("No roofline: the ops carry no cost, or the device's peaks are not known."))
+    return tuple(blocks)
