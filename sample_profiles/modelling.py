@@ -176,11 +176,11 @@ def _op_lines(plane: PlaneBuilder, capture: Capture) -> None:
         if capture.infeed_wait_ps:
             stats = _grouped(step, start, capture.infeed_wait_ps)
             plane.event(ops, _infeed_type(plane, capture), start, capture.infeed_wait_ps, stats)
-        for instruction, offset, duration in capture.schedule.ops:
+        for number, (instruction, offset, duration) in enumerate(capture.schedule.ops):
             begin = program_start + offset
             stats = _grouped(step, begin, duration)
             if instruction.opcode == "all-reduce":
-                stats["all_reduce_unique_id"] = step << 32 | instruction.id & 0xFFFFFFFF
+                stats["all_reduce_unique_id"] = step << 32 | number + 1
             plane.event(ops, _op_type(plane, capture, instruction), begin, duration, stats)
         for instruction, offset, duration in capture.schedule.transfers:
             done = [user.name for user in capture.module.users.get(instruction.id, ())]

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from reportgen.profile import hlo_cost
 from reportgen.profile.hlo import Computation, HloModule, Instruction
@@ -26,6 +29,7 @@ FREE = frozenset(
 FREE_TARGETS = frozenset({"ConcatBitcast"})
 HBM, VMEM = 0, 1
 READ, WRITE = 1, 2
+S32_VALUES = 4  # field of XLA's LiteralProto: varints, packed
 RING_SHARE = {"all-reduce": 2, "all-gather": 1, "reduce-scatter": 1, "all-to-all": 1}
 
 
@@ -107,6 +111,18 @@ def transferred_bytes(module: HloModule, start: Instruction) -> int:
     return min(moved, wrapped[0].shape.total_bytes)
 
 
+def trips(computations: Sequence[Computation]) -> int:
+    """How often a loop runs that counts from 0 to a constant by 1, as those of scan and fori_loop; 1 if it does not.
+
+    The bound is the one scalar integer constant of the condition, the loop's last computation.
+    """
+    bounds = [i.proto.literal for i in computations[-1].instructions if i.opcode == "constant"]
+    fields = {field.field_number: field.data for bound in bounds for field in _unknown(bound)}
+    if len(bounds) != 1 or S32_VALUES not in fields:
+        return 1
+    return sum((byte & 0x7F) << 7 * place for place, byte in enumerate(fields[S32_VALUES]))
+
+
 class Scheduler:
     """Runs a program on a model of one core."""
 
@@ -143,10 +159,9 @@ class Scheduler:
         self._schedule.ops.append(Span(instruction, start, self._now - start))
 
     def _call(self, instruction: Instruction) -> None:
-        """Run the bodies: of a loop as often as the compiler knows (else once), of a conditional the first branch."""
+        """Run what is called: a loop's body and condition `trips` times, of a conditional the first branch."""
         bodies = self.module.called_computations(instruction)
-        trips = instruction.backend_config.get("known_trip_count", {}).get("n", 1)
-        for _ in range(int(trips) if instruction.opcode == "while" else 1):
+        for _ in range(trips(bodies) if instruction.opcode == "while" else 1):
             for body in bodies[:1] if instruction.opcode == "conditional" else bodies:
                 self._run(body)
         self._now += self.device.cycle_ps
@@ -180,6 +195,11 @@ class Scheduler:
             hbm = sum(size for (_, space), size in memory_traffic(self.module, instruction).items() if space == HBM)
             seconds = max(flops / self.device.peak_flops, hbm / self.device.hbm_bytes_per_s)
         return max(self.device.cycle_ps, math.ceil(seconds * PS_PER_SECOND))
+
+
+def _unknown(literal: Message) -> Iterable[Any]:
+    """Fields that our .proto does not name; the type stubs miss that the set is iterable."""
+    return cast("Iterable[Any]", UnknownFieldSet(literal))
 
 
 def _in_order(module: HloModule, computation: Computation) -> Iterable[Instruction]:
