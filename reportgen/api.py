@@ -7,16 +7,22 @@ document = reportgen.analyze("logdir")              # the document alone
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.run import Analysis, analyze_run
 from reportgen.document import ReportDocument
+from reportgen.errors import UsageError
+from reportgen.output import atomic, write_files
+from reportgen.renderers import render
 from reportgen.report.builder import build_document
 from reportgen.rules import all_rules
 from reportgen.rules.run import run_rules
 from reportgen.settings import Settings
+from reportgen.sources.load import load_host
 from reportgen.sources.locate import Run, find_run
 
 Progress = Callable[[int, int], None]
@@ -48,3 +54,88 @@ def analyze(path: str | Path, settings: Settings | None = None, progress: Progre
 def document_of(analysis: Analysis) -> ReportDocument:
     """Run the rules over an analysis and build the document."""
     return build_document(analysis, run_rules(analysis, all_rules()), ANALYZERS)
+
+
+FORMATS = ("html", "md", "json", "trace")
+_FILE_NAMES = {"html": "report.html", "md": "report.md", "json": "report.json", "trace": "trace.json.gz"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a report wrote: its document, the files, and what the user should know."""
+
+    document: ReportDocument
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...]
+
+
+def report(
+    path: str | Path,
+    output: str | Path = "out",
+    formats: Sequence[str] = FORMATS,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Analyze a profile and write its report.
+
+    Args:
+        path: A profile: file, run folder, log folder, archive.
+        output: Folder to write `report.html`, `report.md`, `report.json` and `trace.json.gz` to.
+        formats: Which of them.
+        settings: The run's settings.
+        progress: Called with the number of hosts done and of all.
+
+    Raises:
+        InputError: There is no profile, or none that can be read.
+        UsageError: A format, rule or threshold is unknown, or the folder cannot be written.
+
+    """
+    settings = settings or Settings()
+    _refuse_unknown(formats)
+    run = load(path, settings)
+    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    rendered = [render(document, name) for name in formats if name != "trace"]
+    folder = Path(output)
+    files = [file for result in rendered for file in write_files(folder, result.files)]
+    warnings = [warning for result in rendered for warning in result.warnings]
+    if "trace" in formats:
+        files.append(write_trace_file(run, folder / _FILE_NAMES["trace"], document))
+    return Written(document, tuple(files), tuple(warnings))
+
+
+def write_trace_file(run: Run, path: Path, document: ReportDocument) -> Path:
+    """Write a run's trace for Perfetto, host by host, with the findings of its document."""
+    from reportgen.exporters.perfetto import write_trace  # noqa: PLC0415
+
+    hosts = (load_host(file)[0] for file in run.files)
+    with atomic(path) as temporary, temporary.open("wb") as stream:
+        write_trace(hosts, stream, findings=document.findings)
+    return path
+
+
+def report_bytes(
+    path: str | Path, name: str, settings: Settings | None = None, progress: Progress | None = None
+) -> bytes:
+    """Analyze a profile and return its report in one format.
+
+    Raises:
+        InputError: There is no profile, or none that can be read.
+        UsageError: The format, a rule or a threshold is unknown.
+
+    """
+    settings = settings or Settings()
+    _refuse_unknown([name])
+    run = load(path, settings)
+    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    if name == "trace":
+        from reportgen.exporters.perfetto import write_trace  # noqa: PLC0415
+
+        stream = io.BytesIO()
+        write_trace((load_host(file)[0] for file in run.files), stream, findings=document.findings)
+        return stream.getvalue()
+    return next(iter(render(document, name).files.values()))
+
+
+def _refuse_unknown(formats: Sequence[str]) -> None:
+    if unknown := [name for name in formats if name not in _FILE_NAMES]:
+        raise UsageError(f"no format is called {unknown[0]!r}.", f"Formats: {', '.join(_FILE_NAMES)}.")

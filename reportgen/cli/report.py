@@ -1,0 +1,83 @@
+"""The command that makes a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reportgen.cli import common
+
+
+def report(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A profile, run folder, log folder or grpc://HOST:PORT.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Folder to write to; - writes one format to stdout.")
+    ] = "out",
+    formats: Annotated[
+        str, typer.Option("--format", help="Which of html, md, json, trace, joined by commas.")
+    ] = "html,md,json,trace",
+    list_runs: Annotated[
+        bool, typer.Option("--list", help="Print the runs and hosts that are there, and end.")
+    ] = False,
+    run: common.RunName = None,
+    host: common.Hosts = None,
+    peak_flops: common.PeakFlops = None,
+    hbm_bandwidth: common.HbmBandwidth = None,
+    hbm_capacity: common.HbmCapacity = None,
+    only: common.Only = None,
+    skip: common.Skip = None,
+    thresholds: common.Set = None,
+    settings_file: common.SettingsFile = None,
+    jobs: common.Jobs = 0,
+    strict: common.Strict = False,
+) -> None:
+    """Analyse a profile and write its report: HTML, Markdown, JSON and a trace for Perfetto."""
+    if list_runs:
+        _list(path)
+        return
+    from reportgen import api  # noqa: PLC0415
+    from reportgen.output import write_stdout  # noqa: PLC0415
+
+    settings = common.make_settings(
+        peak_flops=peak_flops,
+        hbm_bandwidth=hbm_bandwidth,
+        hbm_capacity=hbm_capacity,
+        run=run,
+        hosts=host,
+        jobs=jobs,
+        strict=strict,
+        only=only,
+        skip=skip,
+        thresholds=thresholds,
+        file=settings_file,
+    )
+    chosen = common.split([formats])
+    to_stdout = output == "-"
+    if to_stdout and len(chosen) != 1:
+        common.warn(f"-o - writes exactly one format, found {len(chosen)}: give --format html, md, json or trace.")
+        raise typer.Exit(2)
+    with common.progress_bar("Analysing") as progress:
+        if to_stdout:
+            write_stdout(api.report_bytes(path, chosen[0], settings, progress))
+            return
+        written = api.report(path, output, chosen, settings, progress)
+    for warning in written.warnings:
+        common.warn(warning)
+    typer.echo(written.document.verdict, err=True)
+    for file in written.files:
+        typer.echo(f"wrote {file} ({_size(file)})", err=True)
+
+
+def _list(path: str) -> None:
+    from reportgen.sources.locate import describe_runs, list_runs  # noqa: PLC0415
+
+    for line in describe_runs(list_runs(path)):
+        typer.echo(line)
+
+
+def _size(file: Path) -> str:
+    from reportgen.units import binary  # noqa: PLC0415
+
+    return binary(file.stat().st_size)
