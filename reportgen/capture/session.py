@@ -162,7 +162,8 @@ class Session:
             return MissingHost(
                 server.address,
                 "the trace came back empty: nothing ran while it was recorded",
-                "Capture for longer (--duration), later (--delay), or while the training loop runs (--until-steps).",
+                "Capture for longer (--duration), later (--delay), while the training loop runs (--until-steps)"
+                + (", or with --host-level 1 or more." if not self._options.levels.host else "."),
                 empty=True,
             )
         path = self._run.write(stem, profile)
