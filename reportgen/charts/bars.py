@@ -98,14 +98,14 @@ def bars(chart: Chart) -> Sheet:
     axis, count, rows = _value_axis(chart), len(chart.categories), max(1, len(chart.series))
     values = [value for one in chart.series for value in one.y]
     x = scale(axis, [*values, *guide_values(chart, "x"), *guide_values(chart, "y")], zero=True)
-    sheet, pitch, y = _bar_sheet(chart, x, count * rows, [units.quantity(value, axis.unit) for value in values])
+    sheet, pitch, y = _bar_sheet(chart, x, count * rows, [_number(value, axis) for value in values])
     for index, one in enumerate(chart.series):
         places = 1 - (np.arange(len(one.y)) * rows + index + 0.5) / max(1, count * rows)
         _bar(sheet, x, one.y, places, pitch, colour(one.role), Marks(one.labels, one.row_ids))
         if pitch >= LINE - 2:
             for value, at in zip(one.y, places.tolist(), strict=True):
                 end = float(x.position([max(value, 0.0)])[0])
-                sheet.text(end + sheet.across(5), at, units.quantity(value, axis.unit))
+                sheet.text(end + sheet.across(5), at, _number(value, axis))
     _finish_bars(sheet, chart, x, y)
     return sheet
 
@@ -124,7 +124,7 @@ def stacked_bars(chart: Chart) -> Sheet:
         heights[index, : len(one.y)] = np.nan_to_num(np.maximum(one.y[:count], 0.0), posinf=0.0)
     totals = heights.sum(axis=0)
     x = scale(axis, [*totals, *guide_values(chart, "x"), *guide_values(chart, "y")], zero=True)
-    sheet, pitch, y = _bar_sheet(chart, x, count, [units.quantity(float(total), axis.unit) for total in totals])
+    sheet, pitch, y = _bar_sheet(chart, x, count, [_number(total, axis) for total in totals.tolist()])
     half = sheet.down(pitch) * _WIDTH_SHARE / 2
     edges = np.vstack([np.zeros(count), np.cumsum(heights, axis=0)])
     at = 1 - (np.arange(count) + 0.5) / max(1, count)
@@ -134,9 +134,13 @@ def stacked_bars(chart: Chart) -> Sheet:
         sheet.rectangles(left, right, at - half, at + half, colour(one.role), Marks(labels, one.row_ids))
     if pitch >= LINE - 2:
         for total, place in zip(totals.tolist(), at.tolist(), strict=True):
-            sheet.text(float(x.position([total])[0]) + sheet.across(5), place, units.quantity(total, axis.unit))
+            sheet.text(float(x.position([total])[0]) + sheet.across(5), place, _number(total, axis))
     _finish_bars(sheet, chart, x, y)
     return sheet
+
+
+def _number(value: float, axis: Axis) -> str:
+    return label(units.quantity(value, axis.unit))
 
 
 def _part_labels(chart: Chart, name: str, values: Floats, axis: Axis) -> tuple[str, ...]:

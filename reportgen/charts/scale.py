@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reportgen import units
+from reportgen.charts.text import middle
 from reportgen.document import Axis, Chart
 
 Floats = NDArray[np.float64]
 
 _MAX_DECADES = 12
+_MAX_LABEL = 24
+_HUGE = 1e300  # beyond it no round number can be found above a value
 _ZEROS = re.compile(r"(?<=\d)\.?0+(?=\s|$)")
 
 
@@ -53,7 +56,7 @@ class Scale:
 def scale(axis: Axis, values: ArrayLike, *, zero: bool = False, pad: float = 0.0) -> Scale:
     """Choose an axis's range and ticks for values; `zero` makes a linear axis start there, `pad` widens it."""
     data = np.asarray(values, dtype=np.float64)
-    data = data[np.isfinite(data)]
+    data = data[np.abs(data) < _HUGE]
     return _log(axis, data[data > 0]) if axis.log else _linear(axis, data, zero=zero, pad=pad)
 
 
@@ -105,4 +108,4 @@ def tick_label(value: float, unit: str) -> str:
     """Format a round number: 2 GiB rather than 2.00 GiB."""
     text = units.quantity(value, unit or "count")
     number, _, rest = text.partition(" ")
-    return " ".join(filter(None, (_ZEROS.sub("", number) if "." in number else number, rest)))
+    return middle(" ".join(filter(None, (_ZEROS.sub("", number) if "." in number else number, rest))), _MAX_LABEL)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from reportgen.document import Block, ChartBlock, Details, Heading, ReportDocument, TableBlock, TimelineBlock
 from reportgen.renderers.base import Ids
 
-_OWN_IDS = ("top", "content", "contents", "data-quality", "contents-switch")
+_OWN_IDS = ("top", "content", "contents", "data-quality", "contents-switch", "rules-title")
 
 
 def walk(blocks: tuple[Block, ...]) -> Iterator[Block]:

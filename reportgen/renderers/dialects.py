@@ -13,7 +13,7 @@ from reportgen.charts.text import visible, visible_block
 
 _PART = "\u200b"  # a space of no width, which `visible` never leaves: parts a sign from what it would refer to
 _SIGNS = re.compile(r"[\\`*\[\]~|]|(?<![^\W_])_|_(?![^\W_])")
-_LEADING = re.compile(r"^\s*(?:(\d+)([.)])(?=\s|$)|([-+=]))")
+_LEADING = re.compile(r"^\s*(?:(\d+)([.)])(?=\s|$)|([-+=#]))")
 _LINK = re.compile(r"(?i)(?<=:)//|(?<=www)\.")
 _BACKTICKS = re.compile(r"`+")
 _WIKI_SIGNS = re.compile(r"[\\{}\[\]*_+^~|!?#@<>-]")

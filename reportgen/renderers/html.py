@@ -13,7 +13,7 @@ from reportgen.charts.palette import ROLES
 from reportgen.document import ReportDocument
 from reportgen.renderers.anchors import Anchors
 from reportgen.renderers.base import Rendered, environment
-from reportgen.renderers.cells import flame_colours
+from reportgen.renderers.cells import flame_colours, line
 from reportgen.renderers.page import Limits, Page
 
 MAX_BYTES = 2 * 10**6
@@ -62,7 +62,8 @@ def _page(page: Page, cut: str) -> bytes:
     templates = environment()
     look = {"roles": ROLES, "flames": flame_colours()}
     style = templates.get_template("html/report.css.j2").render(look)
-    script = templates.get_template("html/report.js").render()
+    scripts = ["html/report.js", *(["html/timeline.js"] if page.anchors.timelines else [])]
+    script = "".join(templates.get_template(name).render() for name in scripts)
     text = templates.get_template("html/report.html.j2").render(
         page=page,
         document=page.document,
@@ -91,4 +92,4 @@ class _Pictures:
 
         if key not in self._drawn:
             self._drawn[key] = drawn(self._charts[key])
-        return finished(self._drawn[key], alt=self._charts[key].alt, anchors=rows, labels=labels)
+        return finished(self._drawn[key], alt=line(self._charts[key].alt, 1000), anchors=rows, labels=labels)

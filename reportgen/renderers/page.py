@@ -13,6 +13,7 @@ from reportgen.renderers import words
 from reportgen.renderers.anchors import Anchors
 from reportgen.renderers.base import environment
 from reportgen.renderers.cells import exact, line
+from reportgen.renderers.rule_pages import rule_page
 from reportgen.renderers.tables import RowLinks, TableView, table_view
 from reportgen.renderers.timeline import TimelineView, timeline_view
 
@@ -86,6 +87,8 @@ class Page:
         self._tables_done: set[str] = set()
         self.findings, self.silenced = words.standing(document)
         self.facts = words.facts(document)
+        pages = {rule: rule_page(rule) for rule in anchors.rules}
+        self.rule_pages = {rule: Markup(html) for rule, html in pages.items() if html}  # noqa: S704 - our own text
         self.check_groups = [
             (status, title, found)
             for status, title in words.CHECK_GROUPS
@@ -114,7 +117,7 @@ class Page:
 
     def rule_page(self, rule: str) -> str:
         """Return the id of the page of a rule in this report, "" where there is none."""
-        return self.anchors.rules.get(rule, "")
+        return self.anchors.rules[rule] if rule in self.rule_pages else ""
 
     def heading(self, part: Heading) -> str:
         """Return the id of a heading."""
@@ -156,7 +159,7 @@ class Page:
         own = self.anchors.folded.get(chart.table) == key
         return ChartView(
             anchor=anchor,
-            title=line(chart.title),
+            title=line(chart.title, 300),
             picture=Markup(picture),  # noqa: S704 - escaped where it is drawn
             table=self.table(chart.table, self.limits.rows) if own else None,
             table_anchor="" if own else self.anchors.tables.get(chart.table, ""),

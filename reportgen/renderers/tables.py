@@ -8,9 +8,10 @@ from html import escape
 
 from markupsafe import Markup
 
-from reportgen.charts.text import visible
 from reportgen.document import Cell, Column, Table
 from reportgen.renderers.cells import cell, line, link
+
+_MAX_COLUMNS = 60
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def table_view(
     table: Table, *, anchor: str, open_rows: int, limit: int, links: Callable[[str], RowLinks] | None = None
 ) -> TableView:
     """Return a table's rows as HTML, at most `limit`, those after `open_rows` marked as folded."""
-    rows = table.rows[:limit]
+    rows, columns = table.rows[:limit], table.columns[:_MAX_COLUMNS]
+    fewer = f"{len(columns)} of {len(table.columns)} columns. " if len(columns) < len(table.columns) else ""
     parts = []
     for index, values in enumerate(rows):
         row = table.row_ids[index] if index < len(table.row_ids) else ""
@@ -58,10 +60,10 @@ def table_view(
         parts.append(_row(table, values, found, folded=index >= open_rows))
     return TableView(
         anchor=anchor,
-        title=line(table.title),
-        note=line(table.note),
-        defined=[column for column in table.columns if column.definition],
-        head=Markup("".join(_heading(column) for column in table.columns)),  # noqa: S704 - escaped in _heading
+        title=line(table.title, 300),
+        note=line(fewer + table.note),
+        defined=[column for column in columns if column.definition],
+        head=Markup("".join(_heading(column) for column in columns)),  # noqa: S704 - escaped in _heading
         body=Markup("".join(parts)),  # noqa: S704 - escaped in cells
         shown=len(rows),
         total=max(table.total_rows or 0, len(table.rows)),
@@ -72,7 +74,7 @@ def table_view(
 def _row(table: Table, values: tuple[Cell, ...], links: RowLinks, *, folded: bool) -> str:
     own = _named_column(table)
     cells = []
-    for index, (value, column) in enumerate(zip(values, table.columns, strict=False)):
+    for index, (value, column) in enumerate(zip(values, table.columns[:_MAX_COLUMNS], strict=False)):
         if index == own and links.card and isinstance(value, str):
             cells.append(f"<td>{link(value, links.card)}</td>")
         else:
@@ -82,7 +84,7 @@ def _row(table: Table, values: tuple[Cell, ...], links: RowLinks, *, folded: boo
     row = f"<tr{anchor}{kind}>{''.join(cells)}</tr>"
     if not links.body:
         return row
-    return f'{row}<tr class="card" id="{links.card}"><td colspan="{len(table.columns)}">{links.body}</td></tr>'
+    return f'{row}<tr class="card" id="{links.card}"><td colspan="{len(cells)}">{links.body}</td></tr>'
 
 
 def _named_column(table: Table) -> int:
@@ -91,5 +93,5 @@ def _named_column(table: Table) -> int:
 
 def _heading(column: Column) -> str:
     kind = "" if column.display in ("text", "code", "flag") else ' class="n"'
-    title = f' title="{escape(line(column.definition))}"' if column.definition else ""
-    return f'<th scope="col"{kind}{title}>{escape(visible(column.title or column.name))}</th>'
+    title = f' title="{escape(line(column.definition, 600))}"' if column.definition else ""
+    return f'<th scope="col"{kind}{title}>{escape(line(column.title or column.name, 120))}</th>'

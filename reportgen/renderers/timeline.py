@@ -6,6 +6,7 @@ still shows tenths of a pixel.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,24 +26,32 @@ GRAIN = 1_000_000
 _MAX_BLOCKS = 4000
 _MAX_LANES = 60
 _MAX_NAME = 120
+_LONGEST = 20
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class LaneView:
-    """A lane: its names, whole and short, its middle height, and one path a role, `(CSS name, path)`."""
+    """A lane: its name, whole and short, its place, and one path a role, `(CSS name, path)`."""
 
-    group: str
-    title: str
+    name: str
     label: str
-    y: float
+    top: int
+    height: int
     paths: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class TimelineView:
-    """A timeline ready for its template; `data` is what its script reads, ready for JSON."""
+    """A timeline ready for its template.
+
+    Attributes:
+        ticks: Position and label.
+        longest: Track, name, start and duration in seconds of the longest events.
+        data: What the script reads, ready for JSON: blocks as start, length, name and role in one flat list a lane.
+
+    """
 
     anchor: str
     title: str
@@ -52,6 +61,7 @@ class TimelineView:
     lanes: list[LaneView]
     ticks: list[tuple[float, str]]
     roles: list[str]
+    longest: list[tuple[str, str, float, float]]
     data: dict[str, object]
 
 
@@ -59,7 +69,7 @@ def timeline_view(timeline: Timeline, anchor: str) -> TimelineView:
     """Return the lanes and blocks of a timeline, at most 60 lanes and about 4000 blocks."""
     lanes = timeline.lanes[:_MAX_LANES]
     duration = timeline.duration or 1.0
-    raw = [_events(lane, duration) for lane in lanes]
+    raw = [_events(lane, timeline, duration) for lane in lanes]
     blocks, grain = _merged(raw)
     axis = scale(Axis(label="", unit="seconds"), [0.0, duration])
     places = LEFT + (WIDTH - LEFT) * axis.position(axis.ticks)
@@ -71,8 +81,8 @@ def timeline_view(timeline: Timeline, anchor: str) -> TimelineView:
         notes.append(f"{len(lanes)} of {len(timeline.lanes)} tracks are drawn; the trace file has them all.")
     return TimelineView(
         anchor=anchor,
-        title=line(timeline.title),
-        alt=line(timeline.alt),
+        title=line(timeline.title, 300),
+        alt=line(timeline.alt, 1000),
         notes=notes,
         height=TOP + LANE * len(lanes) + 6,
         lanes=[
@@ -80,6 +90,7 @@ def timeline_view(timeline: Timeline, anchor: str) -> TimelineView:
         ],
         ticks=list(zip(places.round(1).tolist(), axis.labels, strict=True)),
         roles=sorted({roles[role] for part in blocks for role in part[3].tolist()}),
+        longest=_longest(timeline, lanes),
         data={
             "duration": duration,
             "names": [middle(visible(name), _MAX_NAME) for name in timeline.names],
@@ -89,15 +100,17 @@ def timeline_view(timeline: Timeline, anchor: str) -> TimelineView:
     )
 
 
-def _events(lane: Lane, duration: float) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return start, length, name and role of a lane's events, by start, longer ones first."""
+def _events(lane: Lane, timeline: Timeline, duration: float) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return start, length, name and role of a lane's events, by start, longer ones first; unknown ones left out."""
     starts, lengths = np.asarray(lane.starts, dtype=np.float64), np.asarray(lane.durations, dtype=np.float64)
-    count = min(starts.size, lengths.size, len(lane.names), len(lane.roles))
-    ends = np.clip(np.nan_to_num((starts + lengths)[:count] / duration), 0, 1)
+    count = _count(lane)
+    ends = np.clip(np.nan_to_num((starts[:count] + lengths[:count]) / duration), 0, 1)
     begin = np.clip(np.nan_to_num(starts[:count] / duration), 0, 1)
     first, last = np.rint(begin * GRAIN).astype(np.int64), np.rint(ends * GRAIN).astype(np.int64)
-    order = np.lexsort((first - last, first))
     names, roles = np.asarray(lane.names, dtype=np.int64)[:count], np.asarray(lane.roles, dtype=np.int64)[:count]
+    order = np.lexsort((first - last, first))
+    known = (names >= 0) & (names < len(timeline.names)) & (roles >= 0) & (roles < len(timeline.roles))
+    order = order[known[order]]
     return first[order], (last - first)[order], names[order], roles[order]
 
 
@@ -148,5 +161,24 @@ def _lane_view(lane: Lane, part: tuple[Ints, Ints, Ints, Ints], index: int, role
         )
         paths.append((roles[one], path))
     group, title = visible(lane.group), visible(lane.title)
-    short = f"{middle(group, 15)} {middle(title, 15)}"
-    return LaneView(middle(group, 80), middle(title, 80), short, top + height / 2, paths)
+    label = f"{middle(group, 15)} {middle(title, 15)}"
+    return LaneView(middle(f"{group} {title}", 80), label, top, height, paths)
+
+
+def _longest(timeline: Timeline, lanes: tuple[Lane, ...]) -> list[tuple[str, str, float, float]]:
+    events = [
+        (track, index)
+        for track, lane in enumerate(lanes)
+        for index in heapq.nlargest(_LONGEST, range(_count(lane)), key=lane.durations.__getitem__)
+    ]
+    events = heapq.nlargest(_LONGEST, events, key=lambda event: lanes[event[0]].durations[event[1]])
+    found = []
+    for track, index in events:
+        lane, name = lanes[track], lanes[track].names[index]
+        words = timeline.names[name] if 0 <= name < len(timeline.names) else ""
+        found.append((line(f"{lane.group} {lane.title}"), words, lane.starts[index], lane.durations[index]))
+    return found
+
+
+def _count(lane: Lane) -> int:
+    return min(len(lane.starts), len(lane.durations), len(lane.names), len(lane.roles))

@@ -66,7 +66,7 @@ function filter(table, words, status) {
 function equip(table) {
   const rows = pairs(table.tBodies[0]).length;
   const box = table.closest(".table");
-  if (!box || rows < 2) return;
+  if (!box || table.closest("tr.card") || rows < 2) return;
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
     const button = make("button", { type: "button", title: heading.title }, ...heading.childNodes);
     button.addEventListener("click", () => sort(table, column));

@@ -127,7 +127,7 @@ def _findings() -> tuple[Finding, ...]:
             title="34 % of every step waits for input",
             summary="The TPU cores stand still while the host prepares the next batch.",
             evidence=(
-                Evidence(text="waiting for input, of each step", value=0.34, unit="fraction", table="steps", row="step-7"),
+                Evidence(text="waiting, of each step", value=0.34, unit="fraction", table="steps", row="step-7"),
                 Evidence(text="host time in on-demand file reads", value=0.0312, unit="seconds"),
                 Evidence(text="The infeed queue is empty at the start of 22 of 23 steps."),
             ),
@@ -135,7 +135,7 @@ def _findings() -> tuple[Finding, ...]:
                 name="input_wait", value=0.1, unit="fraction", reason="Below a tenth other causes are larger."
             ),
             saving=Saving(
-                low=0.0206, likely=0.033, high=0.0412, unit="seconds", basis="measured", how="Half to all of the waiting."
+                low=0.0206, likely=0.033, high=0.0412, unit="seconds", basis="measured", how="Half to all of it."
             ),
             locations=(
                 Location(kind="stage", name="Iterator::Model::MapAndBatch::Shuffle", source="input.py:88"),
@@ -158,7 +158,7 @@ def _findings() -> tuple[Finding, ...]:
             id="padding-fusion-3", rule="padding", severity="high", confidence="medium",
             title="fusion.3 uses 5 % of the matrix unit: features are padded from 6 to 128",
             summary="The compiler pads the feature dimension to a whole tile, and the unit computes zeros.",
-            evidence=(Evidence(text="useful tile share", value=0.047, unit="fraction", table="hlo_ops", row="op-fusion-3"),),
+            evidence=(Evidence(text="useful share", value=0.047, unit="fraction", table="hlo_ops", row="op-fusion-3"),),
             threshold=Threshold(name="useful_share", value=0.5, unit="fraction"),
             saving=Saving(low=0.001, likely=0.0082, high=0.012, unit="seconds", basis="modelled"),
             locations=(
@@ -186,7 +186,7 @@ def _checks() -> tuple[Check, ...]:
         Check(rule="input-bound", title="Waiting for input", status="found"),
         Check(
             rule="step-spread", title="Steps of even length", status="fine", reason="The spread is 3.5 % of the mean.",
-            thresholds=(Threshold(name="spread", value=0.1, unit="fraction", reason="Steps of one program vary less."),),
+            thresholds=(Threshold(name="spread", value=0.1, unit="fraction", reason="Steps of a program vary less."),),
         ),
         Check(rule="host-transfers", title="Transfers to the host", status="fine", reason="0.2 % of each step."),
         Check(rule="megacore", title="Both cores of a chip used", status="not_applicable", reason="v5e has one core."),
@@ -240,9 +240,7 @@ def _ops_table() -> Table:
         Column(name="op", title="Op", display="code", definition="Name in the compiled program."),
         Column(name="category", title="Category"),
         Column(name="occurrences", title="Count", unit="count", display="number"),
-        Column(
-            name="self_time", title="Self time", unit="seconds", display="number", definition="Without its callees."
-        ),
+        Column(name="self_time", title="Self time", unit="seconds", display="number", definition="Without callees."),
         Column(name="share", title="Share", unit="fraction", display="bar", definition="Of total device time."),
         Column(name="flops", title="FLOPS utilisation", unit="fraction", display="flame"),
         Column(name="hbm", title="HBM bandwidth", unit="bytes/s", display="number"),
@@ -299,7 +297,7 @@ def _charts() -> dict[str, Chart]:
     return {
         "step_time": Chart(
             title="Input takes 34 % of every step; step 7 waits twice as long",
-            kind="stacked_steps", alt="Step time from 112 to 170 ms over 24 steps; a third of each is waiting for input.",
+            kind="stacked_steps", alt="Step time from 112 to 170 ms over 24 steps; a third of each is waiting.",
             x=Axis(label="Step"), y=Axis(label="Time per step", unit="seconds"), table="steps",
             series=(
                 Series(name="Compute", role="compute", y=tuple(step[0] for step in steps), row_ids=rows),
