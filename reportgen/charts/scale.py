@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 _MAX_DECADES = 12
 _MAX_LABEL = 24
-_HUGE = 1e300  # beyond it no round number can be found above a value
+_HUGE = 1e300  # beyond it, and below its inverse, arithmetic has no room for round numbers
 _ZEROS = re.compile(r"(?<=\d)\.?0+(?=\s|$)")
 
 
@@ -75,7 +75,7 @@ def _linear(axis: Axis, data: Floats, *, zero: bool, pad: float) -> Scale:
     low, high = (float(data.min()), float(data.max())) if data.size else (0.0, 1.0)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if high <= low:
+    if high - low < 1 / _HUGE:
         high = low + (0.0 if pad else abs(low) or 1.0)
     whole = axis.unit in ("", "count") and bool(np.all(data == np.rint(data)))
     low, high = low - pad, high + pad
