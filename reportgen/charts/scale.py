@@ -76,7 +76,7 @@ def _linear(axis: Axis, data: Floats, *, zero: bool, pad: float) -> Scale:
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
     if high - low < 1 / _HUGE:
-        high = low + (0.0 if pad else abs(low) or 1.0)
+        high = low + (0.0 if pad else max(abs(low), 1e-12) if low else 1.0)
     whole = axis.unit in ("", "count") and bool(np.all(data == np.rint(data)))
     low, high = low - pad, high + pad
     step = max(_round_step((high - low) / 4, axis.unit), 1.0 if whole else 0.0)
