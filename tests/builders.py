@@ -22,22 +22,24 @@ Stats = Mapping[str, StatValue]
 
 
 class Space:
-    """An XSpace in the making; `proto` is the message."""
+    """An XSpace in the making; `proto` is the message, `planes` are its planes in order."""
 
     def __init__(self) -> None:
         self.proto = xplane_pb2.XSpace()
+        self.planes: list[PlaneBuilder] = []
 
     def plane(self, name: str, stats: Stats | None = None) -> PlaneBuilder:
         """Add a plane."""
         proto = self.proto.planes.add(id=len(self.proto.planes) + 1, name=name)
         plane = PlaneBuilder(proto)
         plane.add_stats(proto.stats, stats)
+        self.planes.append(plane)
         return plane
 
     def hlo(self, label: str, program: int, proto: bytes) -> None:
         """Add a serialised HloProto to the metadata plane, as program number `program`."""
-        found = [plane for plane in self.proto.planes if plane.name == "/host:metadata"]
-        plane = PlaneBuilder(found[0]) if found else self.plane("/host:metadata")
+        found = [plane for plane in self.planes if plane.proto.name == "/host:metadata"]
+        plane = found[0] if found else self.plane("/host:metadata")
         plane.metadata(label, {"Hlo Proto": proto, "program_id": program})
 
     def profile(self, host: str = "host0") -> HostProfile:
@@ -54,7 +56,7 @@ class PlaneBuilder:
 
     def __init__(self, proto: xplane_pb2.XPlane) -> None:
         self.proto = proto
-        self._stat_ids = {entry.name.decode(): key for key, entry in proto.stat_metadata.items()}
+        self._stat_ids: dict[str, int] = {}
         self._events: dict[str, int] = {}
 
     def line(self, name: str, timestamp_ns: int = 0) -> LineBuilder:

@@ -29,6 +29,7 @@ class StepSource(StrEnum):
     STEPS_LINE = "the device's Steps line"
     MODULE_RUNS = "runs of the module with the most device time"
     ANNOTATIONS = "step annotations on a host thread"
+    LAUNCHES = "kernels launched inside step annotations on a host thread"
     NONE = "none"
 
 

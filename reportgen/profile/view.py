@@ -12,10 +12,11 @@ from google.protobuf.message import DecodeError
 from reportgen.errors import InputError
 from reportgen.profile.cpu import cpu_op_runs
 from reportgen.profile.devices import Peaks, peaks_of
-from reportgen.profile.gpu import gpu_op_runs
+from reportgen.profile.gpu import GpuRuns, gpu_op_runs
 from reportgen.profile.hlo import HloModule
 from reportgen.profile.model import HostProfile, Kind, Plane
 from reportgen.profile.ops import OpRuns, tpu_op_runs
+from reportgen.profile.run_steps import launched_steps, launches, program_steps
 from reportgen.profile.steps import (
     Annotations,
     Steps,
@@ -148,7 +149,25 @@ class HostView:
         runs = steps_of_modules([module_runs(core.plane) for core in tpus])
         if runs:
             return {core.plane.name: steps for core, steps in zip(tpus, runs, strict=True)}
-        return dict.fromkeys(names, self.annotations.steps if self.annotations else NO_STEPS)
+        if self.annotations:
+            return self._annotated_steps(self.annotations.steps)
+        found = program_steps([core.runs for core in self.active_cores], self.modules) or []
+        return dict.fromkeys(names, NO_STEPS) | {
+            core.plane.name: steps for core, steps in zip(self.active_cores, found, strict=False)
+        }
+
+    def _annotated_steps(self, annotations: Steps) -> Mapping[str, Steps]:
+        """Steps by annotations: on GPU what they launched, where launches were recorded."""
+        names = [core.plane.name for core in self.cores]
+        launched = launches(self.profile.planes)
+        found = {
+            core.plane.name: launched_steps(annotations, launched, core.runs)
+            for core in self.active_cores
+            if isinstance(core.runs, GpuRuns)
+        }
+        if any(found.values()):
+            return {name: found.get(name) or NO_STEPS for name in names}
+        return dict.fromkeys(names, annotations)
 
     @cached_property
     def step_source(self) -> tuple[StepSource, str]:
