@@ -87,13 +87,20 @@ _OP_COLUMNS = (
     Column(name="efficiency", unit="fraction", title="Roofline efficiency"),
     Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
     Column(name="time_ps", unit="picoseconds", title="Total time, exact"),
+    Column(name="position", title="Order", definition="Rank by the start of the first execution."),
+    Column(name="shape", title="Result shape", display="code", definition="With layout; long ones cut in the middle."),
 )
+_SHAPE_LETTERS = 160
 _GROUP_COLUMNS = (_SELF, _SHARE, _COUNT, _FLOPS, _HBM, _BOUND, _WASTED)
 
 
 def op_tables(facts: OpFacts, step_count: int) -> dict[str, Table]:
     """Return the tables of the op profile."""
     ops = facts.ops
+    ops = ops.assign(
+        position=ops["first_ps"].rank(method="first").astype("int64"),
+        shape=[text if len(text) <= _SHAPE_LETTERS else f"{text[:120]}…{text[-39:]}" for text in ops["shape"]],
+    )
     tables = {
         "hlo_ops": table_of(ops, "XLA ops", _OP_COLUMNS, row_ids=op_ids(ops), note=_ops_note(facts, step_count)),
         "top_hlo_ops": _top_ops(facts),

@@ -126,7 +126,7 @@ class OpRuns:
 
 OP_COLUMNS = (
     "program", "module", "name", "category", "expression", "framework_op", "source", "stack", "shape", "deduplicated",
-    "occurrences", "time_ps", "self_ps", "min_ps", "flops", "model_flops", "bytes", "hbm_read", "hbm_write",
+    "occurrences", "time_ps", "self_ps", "min_ps", "first_ps", "flops", "model_flops", "bytes", "hbm_read", "hbm_write",
     "onchip_read", "onchip_write",
 )  # fmt: skip
 OP_KEY = ["program", "module", "name"]
@@ -155,6 +155,9 @@ def op_table(runs: OpRuns) -> pd.DataFrame:
     shortest = np.full(count, np.iinfo(np.int64).max)
     np.minimum.at(shortest, runs.ops, runs.durations)
     table["min_ps"] = shortest[used]
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, runs.ops, runs.starts)
+    table["first_ps"] = first[used]
     counts = sum_by(runs.ops, runs.cost_counts, count)[used]
     for column in _COSTS:
         table[column] = table[column].astype(float) * counts
@@ -180,7 +183,8 @@ def merge_ops(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
         merged[column] = groups[column].sum()
     for column in _COSTS:
         merged[column] = groups[column].sum(min_count=1)
-    merged["min_ps"] = groups["min_ps"].min()
+    for column in ("min_ps", "first_ps"):
+        merged[column] = groups[column].min()
     return merged.reset_index()[list(OP_COLUMNS)]
 
 
