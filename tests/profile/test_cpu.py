@@ -25,7 +25,7 @@ def host() -> Space:
     space = Space()
     space.hlo("jit_f(4)", 4, parse_hlo_text(MODULE).proto.SerializeToString())
     plane = space.plane("/host:CPU")
-    stats = {"hlo_module": "jit_f", "program_id": 4}
+    stats: dict[str, str | int] = {"hlo_module": "jit_f", "program_id": 4}
     first = plane.line("tf_XLAEigen/1")
     first.event("ThunkExecutor", 0, 500).event("outer", 10, 100, {"hlo_op": "outer", **stats})
     first.event("inner", 20, 30, {"hlo_op": "inner", **stats})
