@@ -60,13 +60,12 @@ def with_rates(table: pd.DataFrame, peaks: Peaks | None, total_ps: int) -> pd.Da
         found[name] = _over(_floats(found[rate]), peak.value if peak and peak.value else np.nan)
     found["intensity"] = _over(flops, _floats(table["bytes"]))
     found["hbm_intensity"] = _over(flops, amounts["hbm_rate"])
-    used = np.stack([np.minimum(_floats(found[name]), 1.0) for name in names])
-    used = np.nan_to_num(used)
+    used = np.nan_to_num(np.stack([_floats(found[name]) for name in names]))
     best = used.max(axis=0)
     found["bound_by"] = np.where(best > 0, np.array(BOUNDS)[used.argmax(axis=0)], UNKNOWN_BOUND)
     has_peak = peaks is not None and peaks.flops.value is not None
     found["efficiency"] = np.where(known & has_peak, best, np.nan)
-    top = np.maximum(used[0], used[1])
+    top = np.minimum(1.0, np.maximum(used[0], used[1]))
     found["wasted_share"] = np.where(known & has_peak, found["self_share"] * (1 - top), np.nan)
     return found
 
