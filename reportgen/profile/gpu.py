@@ -41,6 +41,7 @@ class Kernel:
     Attributes:
         name: As recorded.
         op: Row of its op in `OpRuns.infos`.
+        hlo_op: Name of the HLO op that launched it; "" for none.
         launch: Launch parameters.
         copied: Its category where it is a copy or a fill, such as "memcpy H2D"; None for other kernels.
         element: Class of the elements that it computes with ("bf16", "fp8", "tf32", "f32"...); None where unknown.
@@ -51,6 +52,7 @@ class Kernel:
 
     name: str
     op: int
+    hlo_op: str
     launch: Launch
     copied: str | None
     element: str | None
@@ -149,13 +151,14 @@ def _kernels(events: Events, found: Attribution, has_matrix_units: bool) -> tupl
     kernels = []
     for row in first.tolist():
         op = int(found.ops[row])
+        owner = found.infos[op].name if events.stats["hlo_op"].present[row] else ""
         name = names[events.names[row]] if events.names[row] >= 0 else "unnamed"
         hlo = found.instructions[op]
         copied = copy_category(name)
         element = None if copied else _element_class(name, hlo, found.annotations[op])
         uses = has_matrix_units and not copied and _uses_matrix_unit(name, hlo, element)
         launch = parse_launch(texts[details[row]]) if details[row] >= 0 else Launch()
-        kernels.append(Kernel(name, op, launch, copied, element, uses, bool(in_graph[row])))
+        kernels.append(Kernel(name, op, owner, launch, copied, element, uses, bool(in_graph[row])))
     return kernels, rows
 
 
