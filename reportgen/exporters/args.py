@@ -19,7 +19,7 @@ ArgsOf = Callable[[Rows], list[str]]
 
 # Bookkeeping of the profiler, and what slices, flows and steps show already.
 HIDDEN = frozenset(
-    {"_pt", "_p", "_ct", "_c", "_pid", "_r", "_a", "_src", "flow", "group_id", "symbol_id", "source_stack"}
+    {"_pt", "_p", "_ct", "_c", "_pid", "_r", "_a", "_src", "flow", "symbol_id", "source_stack"}
     | {"device_offset_ps", "device_duration_ps"}
 )
 _RENAMED = {
@@ -28,6 +28,7 @@ _RENAMED = {
     "tf_op": "framework_op",
     "bytes_accessed": "bytes",
     "program_id": "program",
+    "group_id": "step_group",
 }
 _INSTANCE = re.compile(r"(?<=.)(\.\d+)+$")
 _IDS = frozenset({"program_id"})
@@ -118,11 +119,13 @@ class EventArgs:
     def __init__(self, plane: Plane, line: int) -> None:
         self._plane = plane
         self._line = line
-        self._names = [name for name in dict.fromkeys(plane.stat_names.values()) if name not in HIDDEN]
+        self._names = [name for name in plane.stats_of_line(line) if name not in HIDDEN]
 
     def __call__(self, rows: Rows) -> list[str]:
         """Return the arguments of some of the line's events."""
         texts = [""] * len(rows)
+        if not self._names:
+            return texts
         events = self._plane.events([self._line], self._names, rows)
         for name in self._names:
             present = np.flatnonzero(events.stats[name].present)

@@ -208,6 +208,17 @@ class Plane:
             if not names or line.name in names or line.display_name in names
         ]
 
+    def stats_of_line(self, line: int) -> list[str]:
+        """Return the names of the statistics that a line's events hold themselves.
+
+        Raises:
+            WireError: An event is damaged.
+
+        """
+        raw = self.lines[line]
+        used = wire_events.used_stat_ids(self.raw.buffer, raw.starts, raw.ends)
+        return list(dict.fromkeys(self.stat_names.get(key, "") for key in sorted(used)))
+
     def events(
         self, lines: Sequence[int], stats: Sequence[str] = (), rows: slice | NDArray[np.int64] = slice(None)
     ) -> Events:

@@ -113,6 +113,37 @@ def decode_events(buffer: Buffer, starts: Positions, ends: Positions, stat_ids: 
     return columns
 
 
+def used_stat_ids(buffer: Buffer, starts: Positions, ends: Positions) -> set[int]:
+    """Return the ids of the statistics that events hold.
+
+    Raises:
+        WireError: An event is malformed.
+
+    """
+    found: set[int] = set()
+    for first in range(0, len(starts), _CHUNK):
+        cursors, stops = starts[first : first + _CHUNK], ends[first : first + _CHUNK]
+        while len(cursors := cursors[more := cursors < stops]):
+            stops = stops[more]
+            fields = Fields(buffer, cursors, stops)
+            hits = fields.tags == _STAT
+            found |= _ids_of_stats(buffer, fields.payloads[hits], fields.following[hits])
+            cursors = fields.following
+    return found
+
+
+def _ids_of_stats(buffer: Buffer, cursors: Positions, stops: Positions) -> set[int]:
+    """Return the ids of statistics: the first field that is one, which profilers write first."""
+    found: set[int] = set()
+    while len(cursors := cursors[more := cursors < stops]):
+        stops = stops[more]
+        fields = Fields(buffer, cursors, stops)
+        known = fields.tags == _STAT_ID
+        found |= set(np.unique(fields.values[known]).view(np.int64).tolist())
+        cursors, stops = fields.following[~known], stops[~known]
+    return found
+
+
 def _decode_chunk(buffer: Buffer, columns: EventColumns, rows: Positions, cursors: Positions, ends: Positions) -> None:
     """Read one field of every event at a time until all of them are used up."""
     while True:
