@@ -53,6 +53,9 @@ class Analysis:
     unread: tuple[str, ...] = field(default=())
 
 
+# Starting a process costs about as long as analysing this many bytes.
+_WORTH_PROCESSES = 64 * 2**20
+
 Progress = Callable[[int, int], None]
 
 
@@ -87,13 +90,18 @@ def _outcomes(
 ) -> Iterator[HostPart | InputError]:
     """Yield each host's part in the order of the files; the largest memory is that of the hosts in work."""
     work = partial(analyze_file, settings=settings, analyzers=analyzers)
-    jobs = min(settings.jobs or os.cpu_count() or 1, len(files))
+    jobs = min(settings.jobs or _worthwhile_jobs(files), len(files))
     if jobs == 1:
         yield from map(work, files)
         return
     # Fresh processes: a fork of a process with threads may hang.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from pool.map(work, files)
+
+
+def _worthwhile_jobs(files: Sequence[HostFile]) -> int:
+    """Return one process a core where there is enough to read to pay for starting them."""
+    return (os.cpu_count() or 1) if sum(file.size() for file in files) > _WORTH_PROCESSES else 1
 
 
 def analyze_file(file: HostFile, settings: Settings, analyzers: Sequence[Analyzer]) -> HostPart | InputError:

@@ -40,6 +40,13 @@ class HostFile:
     protocol: str = "file"
     options: tuple[tuple[str, Any], ...] = ()
 
+    def size(self) -> int:
+        """Return the file's size in bytes as it lies there; 0 where the file system does not tell."""
+        try:
+            return int(fsspec.filesystem(self.protocol, **dict(self.options)).size(self.path) or 0)
+        except OSError:
+            return 0
+
     def read(self) -> bytes:
         """Return the file's content, decompressed.
 

@@ -26,7 +26,10 @@ for tool, options in tools:
 with open(sys.argv[3], "w") as stream:
     json.dump(answers, stream)
 """
-TOOLS = ("overview_page", "op_profile", "hlo_stats", "framework_op_stats", "roofline_model", "input_pipeline_analyzer")
+TOOLS = (
+    "overview_page", "op_profile", "hlo_stats", "framework_op_stats", "roofline_model", "input_pipeline_analyzer",
+    "kernel_stats",
+)  # fmt: skip
 
 
 def require_xprof() -> None:
