@@ -37,13 +37,14 @@ _PREFIX = re.compile(
     r"""\s*(?:
         \d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\s*(?:std(?:out|err)\s+[FP]\s)?:?
       | \[\d{1,5}\](?=\s) | \[rank\d+\]:? | \[?\d+\]?:(?=\s) | \((?:pid|\w+\s+pid)=[^)\n]{0,80}\)
-      | [\w./-]{1,60}\s\|\s
+      | [\w./-]{1,60}\s{1,20}\|
       | (?:ERROR|WARNING|INFO|CRITICAL|FATAL):[\w.]{0,40}:
     )\s?""",
     re.VERBOSE,
 )
 _MAX_PREFIXES = 5
 _MAX_JOINED = 1000
+_SAME_START = 8
 _SHORTEST_WRAP = 60
 _OWN_LINE = re.compile(
     r"^(?:\s|$|---|=====|Buffer(?:Assignment)?\b|Peak buffers|Total |Program |Output |Largest |Stats|Limit|InUse|Max"
@@ -116,6 +117,12 @@ def _uncoloured(line: str) -> str:
     return _ESCAPES.sub("", line[:_MAX_LINE])
 
 
+def _may_continue(before: str, line: str) -> bool:
+    """Whether a line may be the rest of the one before: it has no prefix, nor begins with the same words."""
+    same_start = before[:_SAME_START] == line[:_SAME_START]
+    return not same_start and not _OWN_LINE.match(line) and without_prefix(line) == line
+
+
 def _unwrapped(lines: list[Line]) -> list[Line]:
     """Join lines that a terminal broke at a fixed width, in the middle of words.
 
@@ -128,7 +135,7 @@ def _unwrapped(lines: list[Line]) -> list[Line]:
     broken = False
     quotes = 0
     for line, width in zip(lines, width_of, strict=True):
-        continues = broken and not _OWN_LINE.match(line.text) and without_prefix(line.text) == line.text
+        continues = broken and _may_continue(groups[-1][-1].text, line.text)
         if continues and len(groups[-1]) < _MAX_JOINED:
             groups[-1].append(line)
         else:

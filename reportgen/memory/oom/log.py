@@ -33,7 +33,7 @@ _CODE = re.compile(r"\b(E\d{4}):")
 _LOADING = re.compile(r"Error\s+loading\s+program\s+['\"]?([^'\"\s]+?)['\"]?:\s*$")
 _ALLOCATING = re.compile(r"Error\s+allocating\s+[\w ]{1,40}:\s*$")
 _ON_DEVICE = re.compile(r"^[.;\s]*\((0x[\w]*?_([A-Za-z]+)\d*)\)")
-_USED = re.compile(rf"^\.?\s*Used\s+({SIZE})\s+of\s+({SIZE})")
+_USED = re.compile(rf"^\.?\s*Used\s+({SIZE})\s+of\s+({SIZE})(?:\s+\w+\.?)?")
 _EXCEEDED = re.compile(rf"Exceeded\s+\w+\s+capacity\s+by\s+({SIZE})")
 _STACK = re.compile(r"^\s+while\s+allocating\s+on\s+stack\s+for\s+%?([\w.\-]+)")
 _SCOPED = re.compile(
@@ -221,18 +221,20 @@ def _gpu_request(found: _Found) -> OomMessage:
     ordinal = groups.get("ordinal")
     exact = groups.get("bytes")
     text = exact or groups["size"]
-    free = _FREE_OF_TOTAL.search(found.after[:600])
+    told = _FREE_OF_TOTAL.search(found.after[:600])
+    needed, free = parse_size(text), int(told[1]) if told else None
     return _message(
         "gpu_driver" if groups.get("driver") is not None else "gpu_xla",
         "host" if groups.get("host") else "GPU memory",
-        needed_bytes=parse_size(text),
+        needed_bytes=needed,
         needed_exactly="." not in text,
         total_bytes=total,
         by_type=by_type,
         buffers=listed_buffers(found.after),
         device=f"device {ordinal}" if ordinal else "",
-        free_bytes=int(free[1]) if free else None,
-        capacity_bytes=int(free[2]) if free else None,
+        free_bytes=free,
+        exceeded_bytes=_over(needed, free),
+        capacity_bytes=int(told[2]) if told else None,
     )
 
 

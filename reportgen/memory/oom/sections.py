@@ -22,7 +22,7 @@ _STATISTIC = re.compile(
     rf"(parameter|constant|maybe_live_out|preallocated temp|total)\s+(allocation|fragmentation):\s+({SIZE})"
 )
 _ENTRY = re.compile(
-    rf"(?:^|\n)[^\n]{{0,40}}?(?:(?<![\w.])\d+\.\s+Size:\s*({SIZE})|Buffer\s+\d+:\s*\n[^\n]{{0,40}}?Size:\s*({SIZE}))"
+    rf"(?:^|\n)[^\n]{{0,200}}?(?:(?<![\w.])\d+\.\s+Size:\s*({SIZE})|Buffer\s+\d+:\s*\n[^\n]{{0,200}}?Size:\s*({SIZE}))"
 )
 _LIST_START = re.compile(r"Largest\s+program\s+allocations|Largest\s+program\s+arguments|Peak\s+buffers:")
 _FIELDS = {
@@ -77,7 +77,9 @@ def usage_by_type(text: str) -> tuple[dict[str, int], int | None]:
     output = _OUTPUT.search(text)
     if output and (size := parse_size(output[1])):
         by_type["outputs"] = size - (parse_size(output[2]) or 0)
-    return by_type | parts, parse_size(total[2]) if total else None
+    for name, size in parts.items():
+        by_type[name] = by_type.get(name, 0) + size
+    return by_type, parse_size(total[2]) if total else None
 
 
 def listed_buffers(text: str) -> tuple[OomBuffer, ...]:
@@ -87,7 +89,7 @@ def listed_buffers(text: str) -> tuple[OomBuffer, ...]:
         return ()
     entries = list(islice(_ENTRY.finditer(text, start.end()), _MAX_BUFFERS))
     ends = [entry.start() for entry in entries[1:]] + [len(text)]
-    buffers = [_buffer(entry, text[entry.end() : end]) for entry, end in zip(entries, ends, strict=True)]
+    buffers = [_buffer(entry, text[entry.end() : end]) for entry, end in zip(entries, ends, strict=False)]
     return tuple(sorted(buffers, key=lambda buffer: -buffer.size))
 
 
