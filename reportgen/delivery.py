@@ -1,0 +1,63 @@
+"""What becomes of a finished report: opened again, compared, held against budgets, turned into frames."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from reportgen.document import ReportDocument, from_json
+from reportgen.errors import InputError
+from reportgen.gate import Budgets, GateResult, read_budgets
+from reportgen.gate import check as hold
+from reportgen.settings import Settings
+
+_MOST_BYTES = 1 << 28
+
+
+def open_document(source: str | Path | ReportDocument, settings: Settings | None = None) -> ReportDocument:
+    """Return a report: the document itself, a `report.json` (also gzip), or a profile, which is analysed.
+
+    Raises:
+        InputError: There is no such file, or it is neither a report nor a profile.
+
+    """
+    if isinstance(source, ReportDocument):
+        return source
+    path = Path(source)
+    if path.is_file() and path.name.endswith((".json", ".json.gz")) and ".trace." not in path.name:
+        return from_json(_content(path), path.name)
+    from reportgen.api import analyze  # noqa: PLC0415 - analyses need pandas, reports do not
+
+    return analyze(source, settings)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path.name}: cannot be read ({error}).") from None
+    if len(content) > _MOST_BYTES:
+        raise InputError(f"{path.name}: grows beyond the {_MOST_BYTES >> 20} MiB that a report may have.")
+    return content
+
+
+def check(
+    report: str | Path | ReportDocument,
+    budgets: str | Path | Budgets,
+    baseline: str | Path | ReportDocument | None = None,
+) -> GateResult:
+    """Hold a report against budgets.
+
+    Args:
+        report: A document, a `report.json` or a profile.
+        budgets: Budgets, or the TOML file that states them.
+        baseline: What limits relative to a baseline refer to.
+
+    Raises:
+        InputError: A report cannot be read.
+        UsageError: The budgets cannot be read, or need a baseline where there is none.
+
+    """
+    limits = budgets if isinstance(budgets, Budgets) else read_budgets(Path(budgets))
+    return hold(open_document(report), limits, None if baseline is None else open_document(baseline))
