@@ -20,6 +20,7 @@ from reportgen.analyzers.base import Context, Result
 from reportgen.analyzers.kernels import KernelAnalyzer
 from reportgen.profile.model import HostProfile
 from reportgen.profile.ops import NO_OWNER, merge_ops, op_table
+from reportgen.profile.steps import StepSource
 from reportgen.profile.view import HostView
 from reportgen.settings import Settings
 from reportgen.wire import xplane_pb2
@@ -249,12 +250,49 @@ def test_occupancy_and_shared_memory_that_were_not_captured_are_no_zeros() -> No
 
 
 def test_the_share_of_narrow_types_is_that_of_the_operands() -> None:
-    """On V100 XProf's rule counts every kernel with "half" in its shapes or name; ours asks for the largest operand."""
+    """XProf finds no type on MI300, since it looks for "half" only, and only in steps."""
     assert kernels(MI300).facts.element_times == {"bf16": 0.003527002, "f32": 0.00022196, "s32": 1.404e-05}
     assert kernels(MI300).metrics["device_16bit_time_fraction"].value == pytest.approx(0.937284, abs=1e-6)
-    assert kernels(V100).metrics["device_16bit_time_fraction"].value == pytest.approx(0.746819, abs=1e-6)
     assert kernels(MI300).metrics["tensor_core_time_fraction"].value == pytest.approx(0.502269, abs=1e-6)
-    assert kernels(V100).metrics["tensor_core_time_fraction"].value == 0
+    assert xprof.answers(MI300)["overview_page"][0]["p"]["device_compute_16bit_percent"] == "0.0%"
+
+
+def test_kernels_that_only_write_narrow_types_count_where_xprof_counts_those_that_read_them() -> None:
+    """On V100 the operands of most kernels are no floating point numbers: their names tell that they make halves."""
+    table = kernels(V100).facts.kernels
+    narrow = table[table["element"] == "fp16"]
+    kinds = narrow["framework_op"].str.rsplit(":").str[-1]
+    shares = narrow.groupby(kinds)["time_ps"].sum() / table["time_ps"].sum()
+    assert kernels(V100).metrics["device_16bit_time_fraction"].value == pytest.approx(shares.sum())
+    assert xprof.answers(V100)["overview_page"][0]["p"]["device_compute_16bit_percent"] == "30.5%"
+    assert shares.drop(["RandomUniform", "Cast"]).sum() == pytest.approx(0.305, abs=5e-4)
+    assert shares[["RandomUniform", "Cast"]].to_dict() == pytest.approx(
+        {"RandomUniform": 0.266, "Cast": 0.175}, abs=1e-3
+    )
+
+
+def test_the_step_of_v100_is_xprofs() -> None:
+    (step,) = xprof.rows(xprof.answers(V100)["overview_page"][1])
+    theirs = step["deviceComputeTimeMs"] + step["otherTimeMs"]
+    assert max(core.steps.durations.max(initial=0) for core in view(V100).cores) / 1e9 == pytest.approx(
+        theirs, rel=1e-9
+    )
+
+
+def test_where_xprof_finds_no_step_runs_of_the_main_program_are_steps() -> None:
+    assert not list(xprof.rows(xprof.answers(MI300)["overview_page"][1]))
+    assert view(MI300).step_source == (StepSource.MODULE_RUNS, "jit_matmul(59)")
+    assert len(view(MI300).active_cores[0].steps) == 3
+
+
+@pytest.mark.parametrize("path", CPU, ids=lambda path: path.parents[3].name)
+def test_steps_on_cpu_are_xprofs_with_the_first_and_the_last_that_it_drops(path: Path) -> None:
+    rows = list(xprof.rows(xprof.answers(path)["overview_page"][1]))
+    parts = [name for name in rows[0] if name.endswith("TimeMs") and name != "stepTimeMs"]
+    (core,) = view(path).active_cores
+    assert [f"train {label}" for label in core.steps.labels[1:-1]] == [row["stepnum"] for row in rows]
+    theirs = [sum(row[part] for part in parts) for row in rows]
+    assert (core.steps.durations[1:-1] / 1e9).tolist() == pytest.approx(theirs, rel=1e-9)
 
 
 @pytest.mark.parametrize("path", CPU, ids=lambda path: path.parents[3].name)
