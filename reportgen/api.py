@@ -8,15 +8,17 @@ document = reportgen.analyze("logdir")              # the document alone
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.run import Analysis, analyze_run
 from reportgen.document import ReportDocument
-from reportgen.errors import UsageError
+from reportgen.errors import InputError, UsageError
 from reportgen.output import atomic, write_files
+from reportgen.profile.view import HostView
 from reportgen.renderers import render
 from reportgen.report.builder import build_document
 from reportgen.rules import all_rules
@@ -93,24 +95,18 @@ def report(
     settings = settings or Settings()
     _refuse_unknown(formats)
     run = load(path, settings)
-    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    analysis = analyze_run(run, settings, ANALYZERS, progress)
+    document = document_of(analysis)
     rendered = [render(document, name) for name in formats if name != "trace"]
     folder = Path(output)
     files = [file for result in rendered for file in write_files(folder, result.files)]
     warnings = [warning for result in rendered for warning in result.warnings]
     if "trace" in formats:
-        files.append(write_trace_file(run, folder / _FILE_NAMES["trace"], document))
+        target = folder / _FILE_NAMES["trace"]
+        with atomic(target) as temporary, temporary.open("wb") as stream:
+            _write_trace(run, analysis, document, stream)
+        files.append(target)
     return Written(document, tuple(files), tuple(warnings))
-
-
-def write_trace_file(run: Run, path: Path, document: ReportDocument) -> Path:
-    """Write a run's trace for Perfetto, host by host, with the findings of its document."""
-    from reportgen.exporters.perfetto import write_trace  # noqa: PLC0415
-
-    hosts = (load_host(file)[0] for file in run.files)
-    with atomic(path) as temporary, temporary.open("wb") as stream:
-        write_trace(hosts, stream, findings=document.findings)
-    return path
 
 
 def report_bytes(
@@ -126,14 +122,31 @@ def report_bytes(
     settings = settings or Settings()
     _refuse_unknown([name])
     run = load(path, settings)
-    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
-    if name == "trace":
-        from reportgen.exporters.perfetto import write_trace  # noqa: PLC0415
+    analysis = analyze_run(run, settings, ANALYZERS, progress)
+    document = document_of(analysis)
+    if name != "trace":
+        return next(iter(render(document, name).files.values()))
+    stream = io.BytesIO()
+    _write_trace(run, analysis, document, stream)
+    return stream.getvalue()
 
-        stream = io.BytesIO()
-        write_trace((load_host(file)[0] for file in run.files), stream, findings=document.findings)
-        return stream.getvalue()
-    return next(iter(render(document, name).files.values()))
+
+def _write_trace(run: Run, analysis: Analysis, document: ReportDocument, stream: BinaryIO) -> None:
+    """Write a run's trace for Perfetto, host by host, on one clock, with the findings of its document."""
+    from reportgen.exporters.perfetto import write_trace  # noqa: PLC0415
+
+    starts = [host.start_ns for host in analysis.hosts if host.start_ns is not None]
+    views = _views(run, analysis.settings)
+    write_trace(views, stream, findings=document.findings, start_ns=min(starts, default=None))
+
+
+def _views(run: Run, settings: Settings) -> Iterator[HostView]:
+    """Yield the hosts that can be read, one in memory at a time; the document names the others."""
+    for file in run.files:
+        try:
+            yield HostView(load_host(file)[0], settings)
+        except InputError:
+            continue
 
 
 def _refuse_unknown(formats: Sequence[str]) -> None:
