@@ -12,7 +12,7 @@ from reportgen.charts.labels import EndLabel, end_labels, guides, legend, legend
 from reportgen.charts.palette import colour
 from reportgen.charts.scale import Floats, Scale, guide_values, positions, scale
 from reportgen.charts.sheet import LINE, Margins, Marks, Sheet, label, text_width
-from reportgen.document import Axis, Chart
+from reportgen.document import Axis, Chart, Series
 
 MAX_COLUMNS = 400
 _PITCH = 22.0
@@ -55,7 +55,7 @@ def _columns(chart: Chart) -> _Columns:
     count = min((len(one.y) for one in chart.series), default=0)
     heights = np.array([one.y[:count] for one in chart.series], dtype=np.float64).reshape(len(chart.series), count)
     heights = np.nan_to_num(np.maximum(heights, 0.0), posinf=0.0)
-    x = np.asarray(positions(chart, count))
+    x = positions(chart.series[0].x if chart.series else (), count)
     each = -(-count // MAX_COLUMNS) or 1
     totals = heights.sum(axis=0)
     kept = [start + int(np.argmax(totals[start : start + each])) for start in range(0, count, each)]
@@ -94,19 +94,24 @@ def _column_marks(chart: Chart, columns: _Columns) -> Marks:
 
 
 def bars(chart: Chart) -> Sheet:
-    """Draw horizontal bars, one a category and series, each with its number."""
-    axis, count, rows = _value_axis(chart), len(chart.categories), max(1, len(chart.series))
+    """Draw horizontal bars, each with its number: one a category where no two series share one, else one a series."""
+    axis, count = _value_axis(chart), len(chart.categories)
+    places = [positions(one.x, len(one.y)) for one in chart.series]
+    taken = [place for each in places for place in each.tolist()]
+    shared = len(set(taken)) < len(taken)
+    rows = len(chart.series) if shared else 1
     values = [value for one in chart.series for value in one.y]
     x = scale(axis, [*values, *guide_values(chart, "x"), *guide_values(chart, "y")], zero=True)
-    sheet, pitch, y = _bar_sheet(chart, x, count * rows, [_number(value, axis) for value in values])
-    for index, one in enumerate(chart.series):
-        places = 1 - (np.arange(len(one.y)) * rows + index + 0.5) / max(1, count * rows)
-        _bar(sheet, x, one.y, places, pitch, colour(one.role), Marks(one.labels, one.row_ids))
+    named = chart.series if shared else ()
+    sheet, pitch, y = _bar_sheet(chart, x, named, count * rows, [_number(value, axis) for value in values])
+    for index, (one, place) in enumerate(zip(chart.series, places, strict=True)):
+        at = 1 - (place * rows + (index if shared else 0) + 0.5) / max(1, count * rows)
+        _bar(sheet, x, one.y, at, pitch, colour(one.role), Marks(one.labels, one.row_ids))
         if pitch >= LINE - 2:
-            for value, at in zip(one.y, places.tolist(), strict=True):
+            for value, height in zip(one.y, at.tolist(), strict=True):
                 end = float(x.position([max(value, 0.0)])[0])
-                sheet.text(end + sheet.across(5), at, _number(value, axis))
-    _finish_bars(sheet, chart, x, y)
+                sheet.text(end + sheet.across(5), height, _number(value, axis))
+    _finish_bars(sheet, chart, named, x, y)
     return sheet
 
 
@@ -124,7 +129,8 @@ def stacked_bars(chart: Chart) -> Sheet:
         heights[index, : len(one.y)] = np.nan_to_num(np.maximum(one.y[:count], 0.0), posinf=0.0)
     totals = heights.sum(axis=0)
     x = scale(axis, [*totals, *guide_values(chart, "x"), *guide_values(chart, "y")], zero=True)
-    sheet, pitch, y = _bar_sheet(chart, x, count, [_number(total, axis) for total in totals.tolist()])
+    named = chart.series if len(chart.series) > 1 else ()
+    sheet, pitch, y = _bar_sheet(chart, x, named, count, [_number(total, axis) for total in totals.tolist()])
     half = sheet.down(pitch) * _WIDTH_SHARE / 2
     edges = np.vstack([np.zeros(count), np.cumsum(heights, axis=0)])
     at = 1 - (np.arange(count) + 0.5) / max(1, count)
@@ -135,7 +141,7 @@ def stacked_bars(chart: Chart) -> Sheet:
     if pitch >= LINE - 2:
         for total, place in zip(totals.tolist(), at.tolist(), strict=True):
             sheet.text(float(x.position([total])[0]) + sheet.across(5), place, _number(total, axis))
-    _finish_bars(sheet, chart, x, y)
+    _finish_bars(sheet, chart, named, x, y)
     return sheet
 
 
@@ -150,10 +156,12 @@ def _part_labels(chart: Chart, name: str, values: Floats, axis: Axis) -> tuple[s
     )
 
 
-def _bar_sheet(chart: Chart, x: Scale, count: int, texts: list[str]) -> tuple[Sheet, float, Scale]:
+def _bar_sheet(
+    chart: Chart, x: Scale, named: tuple[Series, ...], count: int, texts: list[str]
+) -> tuple[Sheet, float, Scale]:
     """Return a sheet with grid and categories, the height of a bar with its gap in points, and the bars' scale."""
     pitch = min(_PITCH, _MAX_HEIGHT / max(1, count))
-    top = (legend_height(chart.series) if len(chart.series) > 1 else 0.0) + (LINE + 4 if chart.guides else 6.0)
+    top = (legend_height(named) if named else 0.0) + (LINE + 4 if chart.guides else 6.0)
     left = max((text_width(label(one)) for one in chart.categories), default=0.0) + 12
     right = 12 + max((text_width(text) for text in texts), default=0.0)
     sheet = Sheet(pitch * max(1, count) + top + 40, Margins(left, right, top, 40.0))
@@ -164,11 +172,11 @@ def _bar_sheet(chart: Chart, x: Scale, count: int, texts: list[str]) -> tuple[Sh
     return sheet, pitch, Scale(Axis(label=""), 0.0, 1.0, (), ())
 
 
-def _finish_bars(sheet: Sheet, chart: Chart, x: Scale, y: Scale) -> None:
+def _finish_bars(sheet: Sheet, chart: Chart, named: tuple[Series, ...], x: Scale, y: Scale) -> None:
     guides(sheet, tuple(msgspec.structs.replace(guide, axis="x") for guide in chart.guides), x, y)
     sheet.axis_titles(_value_axis(chart).label, "")
-    if len(chart.series) > 1:
-        legend(sheet, chart.series, LINE if chart.guides else 0.0)
+    if named:
+        legend(sheet, named, LINE if chart.guides else 0.0)
 
 
 def _value_axis(chart: Chart) -> Axis:

@@ -8,7 +8,7 @@ import numpy as np
 
 from reportgen.charts.labels import EndLabel, end_labels, guides, legend, legend_height, margins
 from reportgen.charts.palette import colour
-from reportgen.charts.scale import Floats, Scale, guide_values, scale
+from reportgen.charts.scale import Floats, Scale, guide_values, positions, scale
 from reportgen.charts.sheet import LINE, Margins, Marks, Sheet, label, text_width
 from reportgen.document import Axis, Chart, Series
 
@@ -48,8 +48,7 @@ def curve(chart: Chart) -> Sheet:
 
 def _steps(series: Series) -> tuple[Floats, Floats]:
     up = np.asarray(series.y, dtype=np.float64)
-    across = np.asarray(series.x[: up.size] if len(series.x) >= up.size else range(up.size), dtype=np.float64)
-    return across, up
+    return positions(series.x, up.size), up
 
 
 def _joined(parts: list[Floats], more: list[float]) -> Floats:

@@ -46,7 +46,8 @@ class Scale:
     def beyond(self, values: ArrayLike) -> Floats:
         """Return positions, below 0 and above 1 for values outside the range."""
         low, high = self._warp(np.asarray([self.low, self.high]))
-        result: Floats = (self._warp(np.asarray(values, dtype=np.float64)) - low) / (high - low)
+        with np.errstate(over="ignore"):  # far beyond: infinite
+            result: Floats = (self._warp(np.asarray(values, dtype=np.float64)) - low) / (high - low)
         return result
 
     def _warp(self, values: Floats) -> Floats:
@@ -57,13 +58,12 @@ def scale(axis: Axis, values: ArrayLike, *, zero: bool = False, pad: float = 0.0
     """Choose an axis's range and ticks for values; `zero` makes a linear axis start there, `pad` widens it."""
     data = np.asarray(values, dtype=np.float64)
     data = data[np.abs(data) < _HUGE]
-    return _log(axis, data[data > 0]) if axis.log else _linear(axis, data, zero=zero, pad=pad)
+    return _log(axis, data[data > 1 / _HUGE]) if axis.log else _linear(axis, data, zero=zero, pad=pad)
 
 
-def positions(chart: Chart, count: int) -> Floats:
-    """Return where the marks of a chart's first series stand: its x, or 0, 1, 2... where it has none."""
-    given = chart.series[0].x if chart.series else ()
-    return np.asarray(given[:count] if len(given) >= count else range(count), dtype=np.float64)
+def positions(x: tuple[float, ...], count: int) -> Floats:
+    """Return where the first `count` marks of a series stand: its x, or 0, 1, 2... where it has none."""
+    return np.asarray(x[:count] if len(x) >= count else range(count), dtype=np.float64)
 
 
 def guide_values(chart: Chart, axis: Literal["x", "y"]) -> list[float]:

@@ -72,9 +72,12 @@ class Anchors:
         return anchor if index < limit else ""
 
     def rows(self, table: str, limit: int) -> dict[str, str]:
-        """Return the ids of the first `limit` rows of a table on the page, by the document's row ids."""
-        ids = self._rows
-        return {row: anchor for (key, row), (anchor, index) in ids.items() if key == table and index < limit}
+        """Return the ids of rows by the document's row ids: of a table, and of others for what it does not hold."""
+        found: dict[str, str] = {}
+        for (key, row), (anchor, index) in self._rows.items():
+            if index < limit and (key == table or row not in found):
+                found[row] = anchor
+        return found
 
     def card(self, row: str, limit: int) -> tuple[str, str]:
         """Return the table and the id of a row's card, two times "" where it has none or is cut."""

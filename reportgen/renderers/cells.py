@@ -13,6 +13,7 @@ FLAME_STEPS = 20
 _NAME_LETTERS = 44
 _TEXT_LETTERS = 160
 _MAX_WHOLE = 1200
+_LONG = ' class="long"'
 _MISSING = '<td class="na">not captured</td>'
 
 
@@ -73,9 +74,9 @@ def words(text: str) -> str:
     """Return text of a cell; long text folds."""
     shown = visible(text)
     if len(shown) <= _TEXT_LETTERS:
-        return f"<bdi>{escape(shown)}</bdi>"
+        return f"<bdi{_LONG if len(shown) > _NAME_LETTERS else ''}>{escape(shown)}</bdi>"
     short, whole = escape(middle(shown, _TEXT_LETTERS)), escape(shortened(shown, _MAX_WHOLE))
-    return f'<details class="name"><summary><bdi>{short}</bdi></summary><bdi>{whole}</bdi></details>'
+    return f'<details class="name long"><summary><bdi>{short}</bdi></summary><bdi>{whole}</bdi></details>'
 
 
 def line(text: str, limit: int = 2000) -> str:

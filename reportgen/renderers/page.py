@@ -42,8 +42,8 @@ class Limits:
 
     """
 
-    cards: int = 500
-    rows: int = 500
+    cards: int = 300
+    rows: int = 300
     letters: int = 4000
     items: int = 400
     labels: bool = True

@@ -13,6 +13,8 @@ from reportgen.renderers.cells import cell, line, link
 
 _MAX_COLUMNS = 60
 
+Rows = tuple[tuple[Cell, ...], ...]
+
 
 @dataclass(frozen=True)
 class RowLinks:
@@ -33,6 +35,7 @@ class TableView:
         total: Number of rows that there were.
         defined: Columns whose meaning is told.
         folded: Number of rows that are shown on demand.
+        columns: Number of columns; those after the twelfth are shown on demand.
 
     """
 
@@ -45,40 +48,64 @@ class TableView:
     shown: int
     total: int
     folded: int
+    columns: int
 
 
 def table_view(
     table: Table, *, anchor: str, open_rows: int, limit: int, links: Callable[[str], RowLinks] | None = None
 ) -> TableView:
-    """Return a table's rows as HTML, at most `limit`, those after `open_rows` marked as folded."""
-    rows, columns = table.rows[:limit], table.columns[:_MAX_COLUMNS]
-    fewer = f"{len(columns)} of {len(table.columns)} columns. " if len(columns) < len(table.columns) else ""
+    """Return a table's rows as HTML, at most `limit`, those after `open_rows` marked as folded.
+
+    Columns without a single value are left out and named in the note.
+    """
+    rows = table.rows[:limit]
+    filled = [index for index in range(len(table.columns)) if _filled(rows, index) or not rows]
+    shown = filled[:_MAX_COLUMNS]
+    columns = [table.columns[index] for index in shown]
     parts = []
     for index, values in enumerate(rows):
         row = table.row_ids[index] if index < len(table.row_ids) else ""
         found = links(row) if links and row else RowLinks()
-        parts.append(_row(table, values, found, folded=index >= open_rows))
+        cells = [values[place] if place < len(values) else None for place in shown]
+        parts.append(_row(columns, cells, found, folded=index >= open_rows))
+    heads = [_heading(column, numeric=_numeric(rows, index)) for index, column in zip(shown, columns, strict=True)]
     return TableView(
         anchor=anchor,
         title=line(table.title, 300),
-        note=line(fewer + table.note),
+        note=line(" ".join(filter(None, (_left_out(table, filled, rows), table.note)))),
         defined=[column for column in columns if column.definition],
-        head=Markup("".join(_heading(column) for column in columns)),  # noqa: S704 - escaped in _heading
+        head=Markup("".join(heads)),  # noqa: S704 - escaped in _heading
         body=Markup("".join(parts)),  # noqa: S704 - escaped in cells
         shown=len(rows),
         total=max(table.total_rows or 0, len(table.rows)),
         folded=max(0, len(rows) - open_rows),
+        columns=len(columns),
     )
 
 
-def _row(table: Table, values: tuple[Cell, ...], links: RowLinks, *, folded: bool) -> str:
-    own = _named_column(table)
-    cells = []
-    for index, (value, column) in enumerate(zip(values, table.columns[:_MAX_COLUMNS], strict=False)):
-        if index == own and links.card and isinstance(value, str):
-            cells.append(f"<td>{link(value, links.card)}</td>")
-        else:
-            cells.append(cell(value, column))
+def _filled(rows: Rows, index: int) -> bool:
+    return any(index < len(row) and row[index] is not None for row in rows)
+
+
+def _numeric(rows: Rows, index: int) -> bool:
+    """Return whether a column holds numbers, judged by its first value."""
+    first = next((row[index] for row in rows if index < len(row) and row[index] is not None), None)
+    return isinstance(first, int | float) and not isinstance(first, bool)
+
+
+def _left_out(table: Table, filled: list[int], rows: Rows) -> str:
+    empty = [column.title or column.name for index, column in enumerate(table.columns) if index not in set(filled)]
+    parts = [f"Not captured: {', '.join(empty)}." if empty and rows else ""]
+    if len(filled) > _MAX_COLUMNS:
+        parts.append(f"{_MAX_COLUMNS} of {len(filled)} columns.")
+    return " ".join(filter(None, parts))
+
+
+def _row(columns: list[Column], values: list[Cell], links: RowLinks, *, folded: bool) -> str:
+    own = next((index for index, column in enumerate(columns) if column.display == "code"), 0)
+    cells = [cell(value, column) for value, column in zip(values, columns, strict=True)]
+    if links.card and values and isinstance(values[own], str):
+        cells[own] = f"<td>{link(str(values[own]), links.card)}</td>"
     kind = ' class="rest"' if folded else ""
     anchor = f' id="{links.anchor}"' if links.anchor else ""
     row = f"<tr{anchor}{kind}>{''.join(cells)}</tr>"
@@ -87,11 +114,7 @@ def _row(table: Table, values: tuple[Cell, ...], links: RowLinks, *, folded: boo
     return f'{row}<tr class="card" id="{links.card}"><td colspan="{len(cells)}">{links.body}</td></tr>'
 
 
-def _named_column(table: Table) -> int:
-    return next((index for index, column in enumerate(table.columns) if column.display == "code"), 0)
-
-
-def _heading(column: Column) -> str:
-    kind = "" if column.display in ("text", "code", "flag") else ' class="n"'
+def _heading(column: Column, *, numeric: bool) -> str:
+    kind = ' class="n"' if numeric else ""
     title = f' title="{escape(line(column.definition, 600))}"' if column.definition else ""
     return f'<th scope="col"{kind}{title}>{escape(line(column.title or column.name, 120))}</th>'

@@ -95,7 +95,7 @@ function reveal(target) {
   const row = target.closest("tr");
   const body = row && row.closest(".table");
   const owner = row && row.classList.contains("card") ? row.previousElementSibling : row;
-  const box = body && body.querySelector(":scope > .switch");
+  const box = body && body.querySelector(":scope > .rows");
   if (box && owner && owner.classList.contains("rest")) box.checked = true;
 }
 
