@@ -5,6 +5,8 @@ from __future__ import annotations
 from reportgen.analyzers.base import Analyzer
 from reportgen.analyzers.collectives import CollectivesAnalyzer
 from reportgen.analyzers.hosts import HostsAnalyzer
+from reportgen.analyzers.kernels import KernelAnalyzer
+from reportgen.analyzers.matrix_ops import MatrixOpsAnalyzer
 from reportgen.analyzers.op_profile import OpProfileAnalyzer
 from reportgen.analyzers.overview import OverviewAnalyzer
 from reportgen.analyzers.steps import StepAnalyzer
@@ -13,6 +15,8 @@ from reportgen.analyzers.steps import StepAnalyzer
 ANALYZERS: tuple[Analyzer, ...] = (
     StepAnalyzer(),
     OpProfileAnalyzer(),
+    KernelAnalyzer(),
+    MatrixOpsAnalyzer(),
     OverviewAnalyzer(),
     HostsAnalyzer(),
     CollectivesAnalyzer(),

@@ -5,8 +5,43 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from reportgen.rules.base import Rule
+from reportgen.rules.custom_call import CustomCall
+from reportgen.rules.data_formatting import DataFormatting
+from reportgen.rules.data_shuffle import DataShuffle
+from reportgen.rules.exposed_collectives import ExposedCollectives
+from reportgen.rules.host_bound import HostBound
+from reportgen.rules.host_transfer import HostTransfer
+from reportgen.rules.idle_chips import IdleChips
+from reportgen.rules.input_bound import InputBound
+from reportgen.rules.low_flops import LowFlops
+from reportgen.rules.memory_bound_conv import MemoryBoundConv
+from reportgen.rules.memory_bound_dot import MemoryBoundDot
+from reportgen.rules.padding_waste import PaddingWaste
+from reportgen.rules.precision import Precision
+from reportgen.rules.straggler import Straggler
+from reportgen.rules.too_few_steps import TooFewSteps
+from reportgen.rules.unstable_steps import UnstableSteps
+from reportgen.rules.vector_bound import VectorBound
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    PaddingWaste(),
+    MemoryBoundConv(),
+    MemoryBoundDot(),
+    LowFlops(),
+    VectorBound(),
+    Precision(),
+    DataFormatting(),
+    DataShuffle(),
+    HostTransfer(),
+    InputBound(),
+    HostBound(),
+    ExposedCollectives(),
+    Straggler(),
+    UnstableSteps(),
+    TooFewSteps(),
+    IdleChips(),
+    CustomCall(),
+)
 
 
 def all_rules() -> tuple[Rule, ...]:

@@ -7,12 +7,19 @@ in one place, `reportgen.rules.run`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
+
+import pandas as pd
 
 from reportgen.analyzers.base import Result
 from reportgen.analyzers.inventory import HostInfo
-from reportgen.document import Action, Confidence, Evidence, Location, Saving, Table, Threshold
+from reportgen.analyzers.op_cards import op_ids
+from reportgen.document import Action, Basis, Confidence, Evidence, Location, Saving, Table, Threshold
+from reportgen.profile.ops import OP_COLUMNS
+
+CAPTURE_OPS = "Capture while a step runs, with the device tracer on: reportgen capture HOST:PORT --duration 5s"
+CAPTURE_STEPS = "Mark the steps (jax.profiler.StepTraceAnnotation, tf.profiler.experimental.Trace) and capture again."
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,7 @@ class Draft:
         evidence: What was observed, with the rows that show it.
         saving: None where no honest number can be given.
         threshold: Name of the threshold that was crossed.
+        stake: Share of the step, the memory or the capture that the finding is about; orders findings without a saving.
         suffix: Sets apart several findings of one rule; "" for the only one.
 
     """
@@ -38,6 +46,7 @@ class Draft:
     locations: tuple[Location, ...] = ()
     actions: tuple[Action, ...] = ()
     suffix: str = ""
+    stake: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,11 @@ class CannotTell:
 Outcome = Found | Fine | NotApplicable | CannotTell
 
 
+def _no_ops() -> pd.DataFrame:
+    texts = {name: pd.Series(dtype=object) for name in (*OP_COLUMNS, "row_id")}
+    return pd.DataFrame(texts | {"self_s": pd.Series(dtype=float)})
+
+
 @dataclass(frozen=True)
 class Evidences:
     """What rules see.
@@ -80,12 +94,22 @@ class Evidences:
         results: Results of the analyses by id.
         hosts: Who the hosts are.
         limits: Values of the rule's thresholds by name, the user's where given.
+        ops: The ops of the op profile with `row_id`, the id of their row in the table `hlo_ops`; empty without ops.
 
     """
 
     results: Mapping[str, Result]
     hosts: tuple[HostInfo, ...]
     limits: Mapping[str, float]
+    ops: pd.DataFrame = field(default_factory=_no_ops)
+
+    @classmethod
+    def of(cls, results: Mapping[str, Result], hosts: tuple[HostInfo, ...]) -> Evidences:
+        """Return the evidence of a run, without the thresholds of a rule."""
+        profile = results.get("op-profile")
+        if profile is None or profile.facts is None:
+            return cls(results, hosts, {})
+        return cls(results, hosts, {}, profile.facts.ops.assign(row_id=op_ids(profile.facts.ops)))
 
     def facts(self, analyzer: str) -> Any:
         """Return the facts of an analysis; None where it failed or could not look."""
@@ -105,7 +129,14 @@ class Evidences:
     def step_time(self) -> float | None:
         """Mean wall time of a step in seconds; None without steps."""
         steps = self.facts("steps")
-        return steps.mean_period if steps is not None else None
+        return steps.mean_period if steps is not None and len(steps.steps) else None
+
+    @property
+    def whole(self) -> float | None:
+        """What savings are compared with, in seconds: a step, or without steps the capture on one core."""
+        profile = self.facts("op-profile")
+        captured = profile.total / len(profile.cores) if profile is not None and profile.cores else None
+        return self.step_time or captured
 
     @property
     def framework(self) -> str:
@@ -113,17 +144,23 @@ class Evidences:
         names = [host.framework for host in self.hosts if host.framework]
         return max(sorted(set(names)), key=names.count) if names else ""
 
-    def per_step(self, seconds_over_cores: float) -> float | None:
-        """Return core time as time of a step: divided by the number of cores and steps; None without steps."""
-        steps, ops = self.facts("steps"), self.facts("op-profile")
-        if steps is None or ops is None or not len(steps.steps) or not ops.cores:
-            return None
-        inside = steps.mean_time * len(steps.steps) * len(ops.cores)
-        return seconds_over_cores / ops.total * steps.mean_period if ops.total and inside else None
+    @property
+    def basis(self) -> Basis:
+        """Whether times were measured, or modelled by whoever made the profile."""
+        return "modelled" if any(host.modelled for host in self.hosts) else "measured"
+
+    def share(self, core_seconds: float) -> float:
+        """Return time summed over cores as a share of all device time, idle time included."""
+        profile = self.facts("op-profile")
+        return core_seconds / profile.total if profile is not None and profile.total else 0.0
+
+    def per_step(self, core_seconds: float) -> float:
+        """Return time summed over cores as time of one step of one core; without steps, of the capture."""
+        return self.share(core_seconds) * (self.whole or 0.0)
 
 
 class Rule(Protocol):
-    """A rule.
+    """A rule; built-in ones and those of others derive from it.
 
     Attributes:
         id: Kebab case, fixed for years; its page is `docs/rules/<id>.md`.
@@ -137,10 +174,10 @@ class Rule(Protocol):
 
     id: ClassVar[str]
     title: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]]
-    remedy: ClassVar[str]
-    thresholds: ClassVar[tuple[Threshold, ...]]
-    silenced_by: ClassVar[tuple[str, ...]]
+    needs: ClassVar[tuple[str, ...]] = ("op-profile",)
+    remedy: ClassVar[str] = CAPTURE_OPS
+    thresholds: ClassVar[tuple[Threshold, ...]] = ()
+    silenced_by: ClassVar[tuple[str, ...]] = ()
 
     def check(self, evidence: Evidences) -> Outcome:
         """Return the outcome; only called when all that it needs is there."""

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from reportgen.analyzers.base import Failure
 from reportgen.analyzers.run import Analysis
-from reportgen.document import Check, Finding, Saving, Severity, Threshold
+from reportgen.document import Check, Finding, Severity, Threshold
 from reportgen.errors import UsageError
 from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
 
 # Severity by the likely saving's share of the step, or of the memory's capacity; the shares are those of the field's
-# other advisers: 20 % is a fifth of every run, under 0.5 % nobody should be troubled.
+# other advisers: 20 % is a fifth of every run, under 0.5 % nobody should be troubled. Where there is no saving, a fifth
+# of what is at stake stands in for it.
 SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.2, "critical"), (0.05, "high"), (0.03, "medium"), (0.005, "low"))
-_ORDER: dict[Severity, int] = {"critical": 0, "high": 1, "medium": 2, "low": 3, "info": 4}
+STAKE_WORTH = 0.2
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ def run_rules(analysis: Analysis, rules: Sequence[Rule]) -> Verdicts:
     """
     settings = analysis.settings
     _refuse_unknown(rules, [*settings.only, *settings.skip], settings.thresholds)
-    findings: list[Finding] = []
+    shared = Evidences.of(analysis.results, analysis.hosts)
+    found: list[Ranked] = []
     checks: list[Check] = []
     failures: list[Failure] = []
     for rule in rules:
@@ -47,7 +49,7 @@ def run_rules(analysis: Analysis, rules: Sequence[Rule]) -> Verdicts:
             msgspec.structs.replace(limit, value=settings.thresholds.get(f"{rule.id}.{limit.name}", limit.value))
             for limit in rule.thresholds
         )
-        evidence = Evidences(analysis.results, analysis.hosts, {limit.name: limit.value for limit in limits})
+        evidence = replace(shared, limits={limit.name: limit.value for limit in limits})
         try:
             outcome = _outcome(rule, evidence)
         except Exception as error:
@@ -61,8 +63,8 @@ def run_rules(analysis: Analysis, rules: Sequence[Rule]) -> Verdicts:
             continue
         checks.append(_check(rule, outcome, limits))
         if isinstance(outcome, Found):
-            findings += [_finding(rule, draft, limits, evidence) for draft in outcome.drafts]
-    return Verdicts(_ranked(_silenced(findings, rules), analysis), tuple(checks), tuple(failures))
+            found += [_ranked(rule, draft, limits, evidence) for draft in outcome.drafts]
+    return Verdicts(in_order(found, rules), tuple(checks), tuple(failures))
 
 
 def _refuse_unknown(rules: Sequence[Rule], named: Sequence[str], thresholds: Mapping[str, float]) -> None:
@@ -94,11 +96,21 @@ def _check(rule: Rule, outcome: Outcome, limits: tuple[Threshold, ...]) -> Check
     return Check(rule=rule.id, title=rule.title, status=status, reason=reason, remedy=remedy, thresholds=limits)  # type: ignore[arg-type]
 
 
-def _finding(rule: Rule, draft: Draft, limits: tuple[Threshold, ...], evidence: Evidences) -> Finding:
-    return Finding(
+@dataclass(frozen=True)
+class Ranked:
+    """A finding with its worth: the share of the step, or of the memory, that its fix would bring."""
+
+    finding: Finding
+    worth: float
+
+
+def _ranked(rule: Rule, draft: Draft, limits: tuple[Threshold, ...], evidence: Evidences) -> Ranked:
+    worth = worth_of(draft, evidence)
+    known = evidence.framework
+    finding = Finding(
         id=f"{rule.id}-{draft.suffix}" if draft.suffix else rule.id,
         rule=rule.id,
-        severity=severity_of(draft.saving, evidence),
+        severity=next((severity for limit, severity in SEVERITIES if worth >= limit), "info"),
         title=draft.title,
         summary=draft.summary,
         evidence=draft.evidence,
@@ -106,26 +118,18 @@ def _finding(rule: Rule, draft: Draft, limits: tuple[Threshold, ...], evidence: 
         saving=draft.saving,
         confidence=draft.confidence,
         locations=draft.locations,
-        actions=draft.actions,
+        actions=tuple(action for action in draft.actions if not known or action.framework in ("", known)),
     )
+    return Ranked(finding, worth)
 
 
-def severity_of(saving: Saving | None, evidence: Evidences) -> Severity:
-    """Return the severity of a likely saving by its share of the step or of the memory's capacity."""
-    whole = _whole(saving, evidence)
-    if saving is None or not whole:
-        return "info"
-    share = saving.likely / whole
-    return next((severity for limit, severity in SEVERITIES if share >= limit), "info")
-
-
-def _whole(saving: Saving | None, evidence: Evidences) -> float | None:
-    if saving is None:
-        return None
-    if saving.unit == "bytes":
-        return evidence.metric("memory_capacity") or evidence.metric("peak_memory")
-    ops = evidence.facts("op-profile")
-    return evidence.step_time or (ops.total / len(ops.cores) if ops is not None and ops.cores else None)
+def worth_of(draft: Draft, evidence: Evidences) -> float:
+    """Return the likely saving's share of its whole; without a saving, a part of what is at stake."""
+    if draft.saving is None:
+        return STAKE_WORTH * draft.stake
+    memory = evidence.metric("memory_capacity") or evidence.metric("peak_memory")
+    whole = memory if draft.saving.unit == "bytes" else evidence.whole
+    return draft.saving.likely / whole if whole else 0.0
 
 
 def _silenced(findings: Sequence[Finding], rules: Sequence[Rule]) -> list[Finding]:
@@ -155,13 +159,8 @@ def _root(finding: str, causes: dict[str, str | None]) -> str:
     return at or finding
 
 
-def _ranked(findings: Sequence[Finding], analysis: Analysis) -> tuple[Finding, ...]:
-    """Order by severity, then by the saving's share of its whole, then by id; silenced ones last."""
-    evidence = Evidences(analysis.results, analysis.hosts, {})
-
-    def key(finding: Finding) -> tuple[bool, int, float, str]:
-        whole = _whole(finding.saving, evidence)
-        share = finding.saving.likely / whole if finding.saving and whole else 0.0
-        return finding.silenced_by is not None, _ORDER[finding.severity], -share, finding.id
-
-    return tuple(sorted(findings, key=key))
+def in_order(found: Sequence[Ranked], rules: Sequence[Rule]) -> tuple[Finding, ...]:
+    """Order by worth, then by id; what another finding explains comes last."""
+    ordered = sorted(found, key=lambda ranked: (-ranked.worth, ranked.finding.id))
+    findings = _silenced([ranked.finding for ranked in ordered], rules)
+    return tuple(sorted(findings, key=lambda finding: finding.silenced_by is not None))

@@ -1,0 +1,164 @@
+"""Diagnosis of every dot and convolution: one cause each, so that no two rules claim the same time.
+
+What padding costs follows one law, checked against the TPU compiler's own estimates of some hundred programs: an op
+takes the time of its padded dimensions. Filling the padding up is free; leaving out a tile saves four fifths of the
+tile's share, because some work does not depend on that dimension.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reportgen.analyzers.classes import MATRIX
+from reportgen.analyzers.matrix_ops import MatrixOp
+from reportgen.profile.matrix_unit import LayoutDimension, MatrixLayout
+from reportgen.rules.base import Evidences
+
+Cause = Literal["precision", "padding", "memory", "low", "fine", "unknown"]
+Range = tuple[float, float, float]
+
+_CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
+_MATRIX_NAME = re.compile(r"dot_general|matmul|einsum|conv_general|conv2d|conv3d|convolution", re.IGNORECASE)
+_MAYBE_MATRIX = frozenset({"custom-call", "custom fusion", "output fusion", "loop fusion"})
+_LANES = 128
+# A tile that a dimension barely enters can be left out; one that is mostly full had better be filled.
+_BARELY = 0.12
+_SHRINK_WORTH = 0.8
+_PASSES = {"high": 3, "highest": 6}
+_USEFUL = 0.8
+_FAST_ENOUGH = 0.5
+_BUSY_MEMORY = 0.3
+
+
+@dataclass(frozen=True)
+class Change:
+    """A dimension to change: its role and operand, its size, what it is padded to and the size to choose."""
+
+    role: str
+    size: int
+    padded_size: int
+    target: int
+
+    @property
+    def time(self) -> float:
+        """Time after the change, for the same work, over the time before."""
+        if self.target >= self.size:
+            return self.size / self.target
+        return 1 - _SHRINK_WORTH * (1 - self.target / self.padded_size)
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.size} is padded to {self.padded_size}: make it {self.target}"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What limits one dot or convolution.
+
+    Attributes:
+        row: Its row in the table of ops.
+        op: What the HLO tells; None where the profile has no HLO.
+        kind: "dot" or "convolution".
+        cause: The limit.
+        saved: Low, likely and high saving, as shares of the op's time; None where no number is honest.
+        changes: Dimensions to change, where padding is the cause.
+
+    """
+
+    row: dict[str, Any]
+    op: MatrixOp | None
+    kind: str
+    cause: Cause
+    saved: Range | None = None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def time(self) -> float:
+        """Self time in seconds, summed over cores."""
+        return float(self.row["self_s"])
+
+    @property
+    def flops_utilization(self) -> float:
+        """FLOPS utilisation; NaN where unknown."""
+        return float(self.row["flops_utilization"])
+
+
+def diagnoses(evidence: Evidences) -> tuple[Diagnosis, ...]:
+    """Return a diagnosis of each dot and convolution, by self time."""
+    return tuple(_diagnoses(evidence))
+
+
+def _diagnoses(evidence: Evidences) -> Iterator[Diagnosis]:
+    facts, profile = evidence.facts("matrix-ops"), evidence.facts("op-profile")
+    known: dict[tuple[int, str, str], MatrixOp] = facts.ops if facts is not None else {}
+    peaks = profile.peaks
+    ridge = peaks.ridge if peaks is not None else None
+    for row in evidence.ops.to_dict("records"):
+        op = known.get((row["program"], row["_module_key"], row["name"]))
+        name = f"{row['framework_op']} {row['category']}"
+        if op is None and not _looks_like_matrix(row["category"], str(row["framework_op"])):
+            continue
+        kind = op.kind if op is not None else "convolution" if _CONVOLUTION.search(name) else "dot"
+        yield diagnose({str(key): value for key, value in row.items()}, op, kind, ridge, profile.device)
+
+
+def _looks_like_matrix(category: str, framework_op: str) -> bool:
+    return category in MATRIX or (category in _MAYBE_MATRIX and bool(_MATRIX_NAME.search(framework_op)))
+
+
+def diagnose(row: dict[str, Any], op: MatrixOp | None, kind: str, ridge: float | None, device: str) -> Diagnosis:
+    """Return what limits a dot or convolution: the cause whose removal saves most, then memory, then the rest."""
+    options: list[tuple[float, Cause, Range, tuple[Change, ...]]] = []
+    if op is not None and device == "TPU":
+        if op.precision in _PASSES:
+            likely = 1 - 1 / _PASSES[op.precision]
+            options.append((likely, "precision", (0.75 * likely, likely, min(1.0, 1.15 * likely)), ()))
+        changes = padding_changes(op.layout)
+        if useful_share(op.layout) <= _USEFUL and changes:
+            likely = 1 - math.prod(change.time for change in changes)
+            options.append((likely, "padding", (0.6 * likely, likely, min(0.99, 1.4 * likely)), changes))
+    if options:
+        _, cause, saved, changes = max(options, key=lambda option: option[0])
+        return Diagnosis(row, op, kind, cause, saved, changes)
+    return Diagnosis(row, op, kind, _limit(row, ridge))
+
+
+def _limit(row: dict[str, Any], ridge: float | None) -> Cause:
+    flops, intensity = float(row["flops_utilization"]), float(row["hbm_intensity"])
+    if math.isnan(flops) or ridge is None:
+        return "unknown"
+    if flops >= _FAST_ENOUGH:
+        return "fine"
+    if intensity < ridge and float(row["hbm_utilization"]) >= _BUSY_MEMORY:
+        return "memory"
+    return "low"
+
+
+def useful_share(layout: MatrixLayout) -> float:
+    """Return the useful share of an op's padded work: of the result's dimensions and of those that it contracts."""
+    return math.prod(entry.size / entry.padded_size for entry in _work(layout) if entry.padded_size)
+
+
+def _work(layout: MatrixLayout) -> list[LayoutDimension]:
+    """Return the dimensions whose padding costs time: of the result, and of the left operand what it contracts."""
+    return [
+        entry
+        for entry in layout.dimensions
+        if entry.operand == "result" or (entry.operand == "left" and entry.role in ("feature in", "contracting"))
+    ]
+
+
+def padding_changes(layout: MatrixLayout) -> tuple[Change, ...]:
+    """Return the dimensions whose padding costs time, each with the size to choose."""
+    found = []
+    for entry in _work(layout):
+        if entry.size == entry.padded_size:
+            continue
+        tile = _LANES if entry.place == 0 else min(8, entry.padded_size)
+        floor = entry.padded_size - tile
+        barely = floor > 0 and (entry.size - floor) / entry.size <= _BARELY
+        found.append(Change(entry.role, entry.size, entry.padded_size, floor if barely else entry.padded_size))
+    return tuple(sorted(found, key=lambda change: change.time))

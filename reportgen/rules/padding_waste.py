@@ -1,0 +1,107 @@
+"""Padding of a TPU's tiles: the matrix unit multiplies zeros."""
+
+from __future__ import annotations
+
+from reportgen.document import Action, Evidence, Threshold
+from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
+from reportgen.rules.matrix import Diagnosis, diagnoses
+from reportgen.rules.parts import SHOWN, a_step, op_evidence, op_location, time_saving
+from reportgen.units import percent, seconds
+
+_ACTIONS = (
+    Action(text="Choose batch and feature sizes that fill the tile: the dimension on lanes a multiple of 128, the next "
+           "one of 8. The layout in each op's card tells which dimension lies where."),
+    Action(
+        text="Pad features once, where the model is built, not in every step; images of 3 channels gain by "
+        "space-to-depth: fewer, larger positions with more channels.",
+        framework="jax",
+        code="b, h, w, c = x.shape\nx = x.reshape(b, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 2, 4, 5)\n"
+        "x = x.reshape(b, h // 2, w // 2, 4 * c)",
+    ),
+    Action(
+        text="Use tf.nn.space_to_depth on the images, and drop_remainder=True so that the last batch is full.",
+        framework="tensorflow",
+        code="images = tf.nn.space_to_depth(images, 2)\ndataset = dataset.batch(1024, drop_remainder=True)",
+    ),
+    Action(
+        text="Use pixel_unshuffle on the images, and drop_last=True in the loader.",
+        framework="pytorch_xla",
+        code="images = torch.nn.functional.pixel_unshuffle(images, 2)",
+    ),
+)  # fmt: skip
+
+
+class PaddingWaste(Rule):
+    """Dots and convolutions whose dimensions do not fill the tiles."""
+
+    id = "padding-waste"
+    title = "Padding of dots and convolutions"
+    needs = ("op-profile", "matrix-ops")
+    remedy = (
+        "The padding stands in the HLO: capture with HLO protos on (JAX and TensorFlow do so by default), or give the "
+        "compiler's dump."
+    )
+    thresholds = (
+        Threshold(
+            name="share", value=0.02, unit="of device time", reason="Less than a fiftieth is not worth a new shape."
+        ),
+    )
+
+    def check(self, evidence: Evidences) -> Outcome:
+        """Sum what padding costs over all dots and convolutions whose main cost it is."""
+        if evidence.facts("op-profile").device != "TPU":
+            return NotApplicable("Only TPU lays arrays out in padded tiles.")
+        found = [one for one in diagnoses(evidence) if one.cause == "padding"]
+        found.sort(key=lambda one: -_likely(one))
+        lost = sum(_likely(one) for one in found)
+        share = evidence.share(lost)
+        if not found or share < evidence.limits["share"]:
+            return Fine(f"Padding of dots and convolutions costs {percent(share)} of device time.")
+        worst = found[0]
+        low, likely, high = (
+            evidence.per_step(sum(one.time * one.saved[part] for one in found if one.saved)) for part in range(3)
+        )
+        return Found(
+            (
+                Draft(
+                    title=f"Padding wastes {percent(share)} of device time: {_dimension(worst)} of {worst.row['name']}",
+                    summary=f"{len(found)} dot{'' if len(found) == 1 else 's'} or convolutions take "
+                    f"{seconds(evidence.per_step(sum(one.time for one in found)))} {a_step(evidence)}, much of it for "
+                    "zeros: the compiler pads dimensions to the tile, and the matrix unit works through the padding.",
+                    evidence=tuple(item for one in found[: SHOWN // 2] for item in _evidence(one, evidence)),
+                    threshold="share",
+                    saving=time_saving(
+                        evidence, low, likely, min(high, 3 * low), "modelled",
+                        "Time of the padded dimensions less that of the useful ones, for the same work; the law was "
+                        "fitted to the TPU compiler's own cycle estimates.",
+                    ),
+                    confidence="high",
+                    locations=tuple(op_location(one.row) for one in found[:SHOWN]),
+                    actions=(_change(worst), *_ACTIONS),
+                ),
+            )
+        )  # fmt: skip
+
+
+def _likely(one: Diagnosis) -> float:
+    return one.time * one.saved[1] if one.saved else 0.0
+
+
+def _dimension(one: Diagnosis) -> str:
+    change = one.changes[0]
+    return f"{change.role} {change.size} is padded to {change.padded_size} in {one.kind}"
+
+
+def _change(one: Diagnosis) -> Action:
+    wanted = "; ".join(f"{change.role} from {change.size} to {change.target}" for change in one.changes)
+    return Action(text=f"In {one.row['name']}, change {wanted}.")
+
+
+def _evidence(one: Diagnosis, evidence: Evidences) -> tuple[Evidence, ...]:
+    left, right, result = one.op.layout.tile_shares if one.op is not None else (1.0, 1.0, 1.0)
+    changes = "; ".join(map(str, one.changes))
+    shares = f"useful tile share {percent(left)} of the left operand, {percent(right)} of the right, {percent(result)} "
+    return (
+        op_evidence(one.row, changes, evidence),
+        Evidence(text=f"{one.row['name']}: {shares}of the result", table="hlo_ops", row=str(one.row["row_id"])),
+    )
