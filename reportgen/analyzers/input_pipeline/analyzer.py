@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import ClassVar
 
 import pandas as pd
 
 from reportgen.analyzers.base import Context, Result, SectionId
-from reportgen.analyzers.input_pipeline import present
+from reportgen.analyzers.input_pipeline import names, present
+from reportgen.analyzers.input_pipeline.activity import host_activity, merge_activity
+from reportgen.analyzers.input_pipeline.diagnosis import Waited, blame, by_source
 from reportgen.analyzers.input_pipeline.facts import InputFacts, verdict_of
+from reportgen.analyzers.input_pipeline.loaders import python_waits
+from reportgen.analyzers.input_pipeline.means import means_of, merge_steps
 from reportgen.analyzers.input_pipeline.ops import category_times, input_ops, merge_ops
+from reportgen.analyzers.input_pipeline.saving import evidence_of, saving_of
+from reportgen.analyzers.input_pipeline.tfdata import merge_stages, stages
 from reportgen.analyzers.input_pipeline.threads import host_threads
-from reportgen.analyzers.input_pipeline.waits import WAIT_COLUMNS, host_input, host_waits, worst_of_cores
+from reportgen.analyzers.input_pipeline.waits import (
+    NOTHING,
+    WAIT_COLUMNS,
+    CoreWaits,
+    HostInput,
+    host_input,
+    host_waits,
+    worst_of_cores,
+)
+from reportgen.analyzers.inventory import host_info
 from reportgen.profile.view import HostView
 
 _MOST_OPS = 300
@@ -25,14 +42,22 @@ class InputPart:
 
     Attributes:
         host: Its name.
+        framework: "jax", "tensorflow", "pytorch_xla" or "".
+        python_traced: Whether the Python tracer was on.
         steps: Its waits, with the columns of `waits.WAIT_COLUMNS`; the worst core of each step.
         ops: Its input ops, with the columns of `ops.OP_COLUMNS`.
+        waited: What the wait of its worst core consists of.
+        activity: What it did in the other time of that core, with the columns of `activity.ACTIVITY_COLUMNS`.
 
     """
 
     host: str
+    framework: str
+    python_traced: bool
     steps: pd.DataFrame
     ops: pd.DataFrame
+    waited: Waited
+    activity: pd.DataFrame
 
 
 class InputPipelineAnalyzer:
@@ -47,44 +72,62 @@ class InputPipelineAnalyzer:
         threads = host_threads(view.profile)
         source = host_input(view, threads)
         cores = host_waits(view, source)
-        steps = worst_of_cores(cores) if cores else pd.DataFrame(columns=list(WAIT_COLUMNS))
-        return InputPart(view.profile.name, steps, input_ops(source).head(_MOST_OPS))
+        worst = max(cores, key=lambda core: core.exposed.total, default=_no_core())
+        return InputPart(
+            host=view.profile.name,
+            framework=host_info(view).framework,
+            python_traced=any(names.is_frame(label) for label in threads.labels),
+            steps=worst_of_cores(cores) if cores else worst.frame,
+            ops=input_ops(source).head(_MOST_OPS),
+            waited=_waited(view, source, worst),
+            activity=host_activity(source, worst, view.annotations.steps.detail if view.annotations else ""),
+        )
 
     def merge(self, parts: Sequence[InputPart], context: Context) -> Result:
         """Return the verdict, and what stands behind it."""
         steps = merge_steps([part.steps for part in parts])
+        waited = _merge_waited([part.waited for part in parts])
+        activity = merge_activity([part.activity for part in parts])
         ops = merge_ops([part.ops for part in parts])
-        share, wait = shares(steps)
+        means = means_of(steps, activity)
+        blamed = blame(waited, means.share) if means else None
+        traced = any(part.python_traced for part in parts)
         facts = InputFacts(
-            share=share,
-            wait_s=wait,
+            framework=next((part.framework for part in parts if part.framework), ""),
+            means=means,
+            verdict=verdict_of(means, traced, context.settings),
+            blame=blamed,
+            saving=saving_of(blamed, means) if blamed and means else None,
+            evidence=evidence_of(blamed, waited, means) if blamed and means else (),
             steps=steps,
             ops=ops,
             categories=category_times(ops),
-            verdict=verdict_of(share, context.settings),
+            waited=waited,
+            activity=activity,
+            python_traced=traced,
         )
         return present.result(facts)
 
 
-def merge_steps(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return one row a step: the host that waited longest, with the longest period of all.
-
-    The first step is left out where there are more than two: nothing says when its period began.
-    """
-    frame = pd.concat(frames, ignore_index=True)
-    if not len(frame):
-        return frame
-    order = frame.sort_values(["step", "wait_ps", "period_ps"], kind="stable")
-    worst = order.groupby("step", sort=True).last()
-    worst["period_ps"] = frame.groupby("step")["period_ps"].max()
-    worst = worst.reset_index()
-    return worst.iloc[1:].reset_index(drop=True) if len(worst) > 2 else worst
+def _no_core() -> CoreWaits:
+    return CoreWaits(pd.DataFrame(columns=list(WAIT_COLUMNS)), NOTHING, NOTHING, NOTHING)
 
 
-def shares(steps: pd.DataFrame) -> tuple[float | None, float | None]:
-    """Return the share of all periods spent waiting, and the mean wait per step in seconds; None without steps."""
-    period = int(steps["period_ps"].sum()) if len(steps) else 0
-    if not period:
-        return None, None
-    wait = int(steps["wait_ps"].sum())
-    return wait / period, wait / len(steps) / 1e12
+def _waited(view: HostView, source: HostInput, core: CoreWaits) -> Waited:
+    parts = by_source(source, core)
+    own, workers = python_waits(source, parts["Python"])
+    return Waited(
+        sources={name: intervals.total for name, intervals in parts.items()},
+        stages=stages(view.profile, source, parts["tf.data"]),
+        step_python=own,
+        loader_python=workers,
+    )
+
+
+def _merge_waited(parts: Sequence[Waited]) -> Waited:
+    return Waited(
+        sources={name: sum(part.sources[name] for part in parts) for name in parts[0].sources},
+        stages=merge_stages([part.stages for part in parts]),
+        step_python=reduce(add, (part.step_python for part in parts)),
+        loader_python=reduce(add, (part.loader_python for part in parts)),
+    )

@@ -8,12 +8,16 @@ from typing import Literal
 
 import pandas as pd
 
+from reportgen.analyzers.input_pipeline.diagnosis import Blame, Waited
+from reportgen.analyzers.input_pipeline.means import Means
 from reportgen.analyzers.input_pipeline.names import Category
+from reportgen.document import Evidence, Saving
 from reportgen.settings import Settings
+from reportgen.units import percent
 
 MODERATE, HIGH = "input-bound.moderate", "input-bound.high"
 # XProf's limits: below 5 % not input-bound, from 20 % highly input-bound.
-_DEFAULTS = {MODERATE: 0.05, HIGH: 0.20}
+DEFAULTS = {MODERATE: 0.05, HIGH: 0.20}
 Level = Literal["not", "moderately", "highly", "cannot tell"]
 
 
@@ -32,31 +36,64 @@ class InputFacts:
     """The input pipeline over all hosts.
 
     Attributes:
-        share: Share of the steps' periods spent waiting for input; None without steps.
-        wait_s: Mean wait per step in seconds; None without steps.
+        framework: "jax", "tensorflow", "pytorch_xla" or "".
+        means: Seconds per step; None without steps.
+        verdict: Whether the program is input-bound.
+        blame: The stage to blame; None where nothing was waited for.
+        saving: Seconds per step that a faster pipeline would bring; None where nothing was waited for.
+        evidence: What was observed, with the rows of the tables that show it.
         steps: One row a step, with the columns of `waits.WAIT_COLUMNS`.
         ops: Input ops, with the columns of `ops.OP_COLUMNS`.
         categories: Self time of the five categories in picoseconds.
+        waited: What the wait consists of.
+        activity: What the host did in the other time, with the columns of `activity.ACTIVITY_COLUMNS`.
+        python_traced: Whether the Python tracer was on.
 
     """
 
-    share: float | None
-    wait_s: float | None
+    framework: str
+    means: Means | None
+    verdict: Verdict
+    blame: Blame | None
+    saving: Saving | None
+    evidence: tuple[Evidence, ...]
     steps: pd.DataFrame
     ops: pd.DataFrame
     categories: Mapping[Category, int]
-    verdict: Verdict
+    waited: Waited
+    activity: pd.DataFrame
+    python_traced: bool
+
+    @property
+    def share(self) -> float | None:
+        """Share of the steps' periods spent waiting for input; None without steps."""
+        return self.means.share if self.means else None
+
+    @property
+    def wait_s(self) -> float | None:
+        """Wait per step in seconds; None without steps."""
+        return self.means.wait_s if self.means else None
 
 
 def threshold(settings: Settings, name: str) -> float:
     """Return a threshold as the settings give it, or its default."""
-    return settings.thresholds.get(name, _DEFAULTS[name])
+    return settings.thresholds.get(name, DEFAULTS[name])
 
 
-def verdict_of(share: float | None, settings: Settings) -> Verdict:
-    """Return the verdict for a share of waiting."""
+def verdict_of(means: Means | None, traced: bool, settings: Settings) -> Verdict:
+    """Return whether a program is input-bound; `traced` says whether the Python tracer was on."""
     moderate, high = threshold(settings, MODERATE), threshold(settings, HIGH)
-    if share is None:
-        return Verdict("cannot tell", "The profile shows no steps.", moderate, high)
-    level: Level = "highly" if share >= high else "moderately" if share >= moderate else "not"
-    return Verdict(level, "", moderate, high)
+    if means is None:
+        return Verdict("cannot tell", "the profile shows no steps.", moderate, high)
+    share, unexplained = means.share, means.unrecorded_share
+    if share >= moderate:
+        return Verdict("highly" if share >= high else "moderately", "", moderate, high)
+    if share + unexplained < moderate:
+        return Verdict("not", "", moderate, high)
+    reason = f"for {percent(unexplained)} of the time the device idled and the host recorded nothing"
+    advice = (
+        "annotate the loading of batches"
+        if traced
+        else "capture with Python tracing, or annotate the loading of batches"
+    )
+    return Verdict("cannot tell", f"{reason}; {advice}, to see whether that was input.", moderate, high)

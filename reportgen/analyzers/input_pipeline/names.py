@@ -14,13 +14,14 @@ Activity = Literal[
     "compilation", "garbage collection", "waiting for the device", "launch", "output", "runtime", "Python", "other"
 ]
 
-_READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
+READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
 _AHEAD = ("::MemoryReader", "::MemoryWriter", "::Interleave", "::Prefetch", "::ParallelMap")
 _ENQUEUE = re.compile(r"InfeedEnqueue|infeed_enqueue|TransferToInfeed|TransferLiteralToInfeed")
 _TF_OP = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Za-z_]\w*$")
 _TF_CALL = re.compile(r"(EagerLocalExecute: |.*:)?(MultiDevice)?IteratorGetNext\w*(Op::DoCompute)?$")
+_TF_ENTRY = re.compile(r"TFE_Py_FastPathExecute|EagerExecute$|EagerLocalExecute: Iterator")
 _TRANSFER = re.compile(
-    r"H2D Dispatch|MemcpyH2D|DevicePut|TransferToDevice|BufferFromHostBuffer|TransferToServer|"
+    r"(\w+::)*(H2D Dispatch|MemcpyH2D|DevicePut|TransferToDevice|BufferFromHostBuffer|TransferToServer)|"
     r"\$\w+\.py:\d+ (batched_)?device_put"
 )
 _INDEX = re.compile(r"\[\d+\]")
@@ -72,6 +73,11 @@ def is_tf_call(label: str) -> bool:
     return bool(_TF_CALL.match(label))
 
 
+def is_tf_entry(label: str) -> bool:
+    """Whether a label is how Python enters TensorFlow's runtime."""
+    return bool(_TF_ENTRY.match(label))
+
+
 # Functions that get a batch, and those that only sound like it.
 _GETS = re.compile(
     r"__next__$|(^|_|\.)(next|get|load|read|fetch|make|sample|draw|generate|produce)_?\w*(batch|sample|example|data|record"
@@ -84,6 +90,18 @@ _NOT_INPUT = re.compile(
 _LOADER_FILES = re.compile(
     r"(data_?loaders?|datasets?|data_?iterators?|input_pipeline|grain\w*|fetch|collate|webdataset|array_record\w*)\.py$"
 )
+
+
+_ANNOTATED = re.compile(
+    r"(load|next|get|fetch|read|prepare|wait_for)[ _]?(batch|data|input|example|sample)(es|s)?$"
+    r"|(data|input|batch)[ _]?(load(ing|er)?|fetch(ing)?|wait(ing)?|pipeline)?$",
+    re.IGNORECASE,
+)
+
+
+def is_annotated_call(label: str) -> bool:
+    """Whether a label is a user's own annotation around getting the next batch, such as "load_batch"."""
+    return bool(_ANNOTATED.match(label))
 
 
 def is_python_call(label: str) -> bool:
@@ -105,11 +123,16 @@ _READ = re.compile(
 )
 
 
+def is_read(label: str) -> bool:
+    """Whether a Python event reads from files or sockets."""
+    return bool(_READ.match(label))
+
+
 def python_category(label: str, ahead: bool) -> Category:
     """Return the category of an event of a Python loader; `ahead` says that it ran on a thread of its own."""
     if is_transfer(label):
         return "enqueue"
-    if _READ.match(label):
+    if is_read(label):
         return "advanced_read" if ahead else "demanded_read"
     found = frame(label)
     waits = found is not None and found.function in ("sleep", "wait", "acquire", "get", "select", "poll")
@@ -121,7 +144,7 @@ def category(label: str) -> Category:
     """Return the category of an input op of TensorFlow, as XProf sorts them."""
     if is_transfer(label):
         return "enqueue"
-    if label.rsplit("::", 1)[-1] in _READERS:
+    if label.rsplit("::", 1)[-1] in READERS:
         return "advanced_read" if any(part in label for part in _AHEAD) else "demanded_read"
     return "preprocessing"
 
@@ -137,7 +160,7 @@ CATEGORY_TITLES: dict[Category, str] = {
 
 def stage_of(label: str) -> str:
     """Return the stage of an iterator's name: without the numbers of parallel or repeated iterators."""
-    return _INDEX.sub("", label)
+    return _INDEX.sub("", label) if is_iterator(label) else label
 
 
 _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
@@ -145,7 +168,7 @@ _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
         "compilation",
         re.compile(r"[Cc]ompil|backend_compile|trace_to_jaxpr|Lower(To|ing)|Autotun|\$(pjit|pxla|mlir|partial_eval)\.py"),
     ),
-    ("garbage collection", re.compile(r"\$gc |CollectGarbage|GarbageCollect")),
+    ("garbage collection", re.compile(r"\$gc |CollectGarbage|GarbageCollect|gc_callback")),
     (
         "waiting for the device",
         re.compile(r"block_until_ready|BlockUntilReady|::Await|BlockHostUntilReady|\$\S+ (_value|__array__)$"),

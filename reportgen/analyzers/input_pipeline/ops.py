@@ -17,6 +17,7 @@ def input_ops(host: HostInput) -> pd.DataFrame:
     """Return the input ops of a host, the longest self time first.
 
     TensorFlow's are iterators and enqueue ops; their self time leaves out all ops directly inside, as in XProf.
+    Iterators that are numbered, one for each file or repetition, count as one.
     Of Python loaders it is the functions inside the calls that get a batch; theirs leaves out iterators too.
 
     Returns:
@@ -34,7 +35,7 @@ def input_ops(host: HostInput) -> pd.DataFrame:
     keys = np.stack([threads.codes[rows], ahead & python[rows]], axis=1)
     distinct, groups = np.unique(keys, axis=0, return_inverse=True) if len(rows) else (keys, np.empty(0, np.int64))
     groups = groups.reshape(-1)
-    labels = [threads.labels[code] for code in distinct[:, 0].tolist()]
+    labels = [names.stage_of(threads.labels[code]) for code in distinct[:, 0].tolist()]
     sources = [_source(label) for label in labels]
     frame = pd.DataFrame(
         {

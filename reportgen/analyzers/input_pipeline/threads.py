@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reportgen.profile.intervals import Intervals, covered_within, nesting_order, parents, self_times, sum_by, union
-from reportgen.profile.model import HostProfile, Kind
+from reportgen.profile.model import Events, HostProfile, Kind
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -31,6 +30,7 @@ class Threads:
 
     Attributes:
         names: Name of each thread.
+        origins: Plane and line of each thread, as indices among the profile's host planes and the plane's lines.
         labels: Distinct names of events.
         threads: Thread of each event.
         codes: Row in `labels` of each event.
@@ -41,6 +41,7 @@ class Threads:
     """
 
     names: tuple[str, ...]
+    origins: tuple[tuple[int, int], ...]
     labels: tuple[str, ...]
     threads: Rows
     codes: Rows
@@ -107,17 +108,13 @@ class Threads:
         distinct, inverse = np.unique(rows[hit], return_inverse=True)
         return distinct, sum_by(inverse, time[hit], len(distinct))
 
-    @cached_property
-    def thread_rows(self) -> dict[str, list[int]]:
-        """Indices of the threads of each name."""
-        found: dict[str, list[int]] = {}
-        for index, name in enumerate(self.names):
-            found.setdefault(name, []).append(index)
-        return found
+
+# PjRt marks the beginning and the end of a wait by two instants, which share a producer's and consumer's id.
+_INSTANTS = ("::Await", "::ToLiteral")
 
 
 def host_threads(profile: HostProfile) -> Threads:
-    """Return the events of all threads of a host.
+    """Return the events of all threads of a host; a wait that PjRt recorded as two instants becomes an event, too.
 
     Raises:
         WireError: An event is damaged.
@@ -127,21 +124,48 @@ def host_threads(profile: HostProfile) -> Threads:
     labels: list[str] = []
     parts: list[tuple[NDArray[np.int64], ...]] = []
     offset = 0
-    for plane in profile.of_kind(Kind.HOST):
+    origins: list[tuple[int, int]] = []
+    for number, plane in enumerate(profile.of_kind(Kind.HOST)):
         base = len(labels)
         labels.extend(plane.event_names)
-        stats = ("id",) if any("Iterator" in label for label in plane.event_names) else ()
+        instants = np.array([label.endswith(_INSTANTS) for label in plane.event_names] + [False])
         for index, line in enumerate(plane.lines):
-            events = plane.events([index], stats)
+            events = plane.events([index], ("id", "_p", "_c"))
             events = events.where((events.occurrences == 0) & (events.names >= 0))
-            order = nesting_order(events.starts, events.durations)
-            starts, durations = events.starts[order], events.durations[order]
+            waits = _waits(events.where(instants[events.names]))
+            starts, durations, codes, ids = (
+                np.concatenate(columns)
+                for columns in zip(
+                    (events.starts, events.durations, events.names + base, events.stats["id"].integers(0)),
+                    (waits[0], waits[1], waits[2] + base, np.zeros(len(waits[0]), np.int64)),
+                    strict=True,
+                )
+            )
+            order = nesting_order(starts, durations)
+            starts, durations, codes, ids = starts[order], durations[order], codes[order], ids[order]
             above = parents(starts, durations)
-            ids = events.stats["id"].integers(0)[order] if stats else np.zeros(len(order), np.int64)
             thread = np.full(len(order), len(names))
-            codes = events.names[order] + base
             parts.append((thread, codes, starts, durations, np.where(above >= 0, above + offset, -1), ids))
             names.append(line.display_name)
+            origins.append((number, index))
             offset += len(order)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 6
-    return Threads(tuple(names), tuple(labels), *columns)
+    return Threads(tuple(names), tuple(origins), tuple(labels), *columns)
+
+
+def _waits(instants: Events) -> tuple[NDArray[np.int64], NDArray[np.int64], Rows]:
+    """Return starts, durations and names of the waits between two instants of one name and id."""
+    begins, ends = (np.flatnonzero(instants.stats[stat].present) for stat in ("_p", "_c"))
+    opened = dict(
+        zip(
+            zip(instants.names[begins].tolist(), instants.stats["_p"].bits[begins].tolist(), strict=True),
+            begins.tolist(),
+            strict=True,
+        )
+    )
+    keys = zip(instants.names[ends].tolist(), instants.stats["_c"].bits[ends].tolist(), strict=True)
+    pairs = [(opened[key], end) for key, end in zip(keys, ends.tolist(), strict=True) if key in opened]
+    begin, end = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    starts, stops = instants.starts[begin], instants.ends[end]
+    kept = stops > starts
+    return starts[kept], (stops - starts)[kept], instants.names[begin][kept]

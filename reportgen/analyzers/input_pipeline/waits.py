@@ -48,19 +48,37 @@ class HostInput:
     step_threads: tuple[int, ...]
 
     @cached_property
-    def blocking(self) -> Intervals:
-        """When the program waited for a batch or its transfer."""
-        return self.threads.spans(self.calls | self.transfers)
-
-    @cached_property
     def work(self) -> Intervals:
         """When any thread worked for the input."""
         return self.threads.spans(self.calls | self.transfers | self.iterators | self.python_calls)
+
+    def transferring(self, busy: Intervals) -> Intervals:
+        """Return when data went to the device, with the waits for it.
+
+        A thread that awaits a buffer waits for the transfer inside: up to the transfer's end where ops follow, to the
+        end of the wait where none does.
+        """
+        transfers = self.threads.spans(self.transfers)
+        awaits = np.flatnonzero(self.threads.labelled(lambda label: label.endswith("::Await")))
+        starts, ends = self.threads.starts[awaits], self.threads.ends[awaits]
+        last = np.searchsorted(transfers.ends, ends, side="right") - 1
+        until = np.append(transfers.ends, -1)[last]
+        waited = until > starts
+        until = np.where(covered_within(busy, starts, ends) == 0, ends, until)
+        return both(transfers, union(starts[waited], until[waited]))
 
     @cached_property
     def iterators(self) -> Mask:
         """Calls of tf.data iterators."""
         return self.threads.labelled(names.is_iterator)
+
+    @cached_property
+    def consumed(self) -> Mask:
+        """Calls of iterators by their consumer: the topmost of each pipeline, whose wait the step sees."""
+        labels = self.threads.labels
+        iterators = {names.stage_of(label) for label in labels if names.is_iterator(label)}
+        roots = {name for name in iterators if not any(name.startswith(f"{other}::") for other in iterators)}
+        return self.threads.labelled(lambda label: names.stage_of(label) in roots)
 
     @cached_property
     def python_calls(self) -> Mask:
@@ -72,15 +90,27 @@ def host_input(view: HostView, threads: Threads) -> HostInput:
     """Return when a host worked for the input."""
     stepping = _step_threads(view, threads)
     calls = threads.labelled(names.is_tf_call)
-    calls |= _python_calls(threads) & np.isin(threads.threads, stepping)
+    calls |= threads.labelled(names.is_tf_entry) & _holds(threads, calls)
+    calls |= (_python_calls(threads) | threads.labelled(names.is_annotated_call)) & np.isin(threads.threads, stepping)
     return HostInput(threads, calls, threads.labelled(names.is_transfer), stepping)
+
+
+def _holds(threads: Threads, inner: Mask) -> Mask:
+    """Return which events hold one of the inner events directly or deeper."""
+    held = np.zeros(len(threads), dtype=bool)
+    rows = threads.parents[inner]
+    while len(rows := np.unique(rows[rows >= 0])) and not held[rows].all():
+        held[rows] = True
+        rows = threads.parents[rows]
+    return held
 
 
 def _python_calls(threads: Threads) -> Mask:
     """Outside of context managers: `contextlib` calls next() for its own ends."""
     calls = threads.labelled(names.is_python_call)
     contexts = np.append(threads.labelled(lambda label: label.startswith("$contextlib.py")), False)
-    return np.logical_and(calls, ~contexts[threads.parents])
+    calls &= ~contexts[threads.parents]
+    return calls
 
 
 def _step_threads(view: HostView, threads: Threads) -> tuple[int, ...]:
@@ -102,12 +132,14 @@ class CoreWaits:
             period, the exposed wait, the part of it that the device itself recorded (infeed, copies), the hidden input
             time, and the time in which ops ran; picoseconds.
         exposed: When it waited, inside the periods.
+        transferring: When data went to the device, and the waits for it.
         free: When nothing ran and nothing was waited for, inside the periods.
 
     """
 
     frame: pd.DataFrame
     exposed: Intervals
+    transferring: Intervals
     free: Intervals
 
 
@@ -122,9 +154,10 @@ def core_waits(steps: Steps, runs: OpRuns | None, host: HostInput) -> CoreWaits:
     kept = np.flatnonzero(~cut)
     lefts, rights = lefts[kept], ends[kept]
     waiting, busy = _device_times(runs) if runs is not None else (NOTHING, NOTHING)
-    exposed = _both(subtract(waiting, busy), subtract(host.blocking, busy))
-    windows = union(lefts, rights)
+    transferring = host.transferring(busy)
     recorded = subtract(waiting, busy)
+    exposed = both(recorded, subtract(both(host.threads.spans(host.calls), transferring), busy))
+    windows = union(lefts, rights)
     frame = pd.DataFrame(
         {
             "step": steps.ids[kept],
@@ -134,16 +167,17 @@ def core_waits(steps: Steps, runs: OpRuns | None, host: HostInput) -> CoreWaits:
             "period_ps": rights - lefts,
             "wait_ps": covered_within(exposed, lefts, rights),
             "device_ps": covered_within(recorded, lefts, rights),
-            "hidden_ps": covered_within(subtract(_both(host.work, waiting), exposed), lefts, rights),
+            "hidden_ps": covered_within(subtract(both(host.work, waiting), exposed), lefts, rights),
             "busy_ps": covered_within(busy, lefts, rights),
         },
         columns=list(WAIT_COLUMNS),
     )
     free = subtract(subtract(windows, busy), exposed)
-    return CoreWaits(frame, intersect(exposed, windows), free)
+    return CoreWaits(frame, intersect(exposed, windows), transferring, free)
 
 
-def _both(first: Intervals, second: Intervals) -> Intervals:
+def both(first: Intervals, second: Intervals) -> Intervals:
+    """Return what either covers."""
     return union(np.concatenate([first.starts, second.starts]), np.concatenate([first.ends, second.ends]))
 
 
