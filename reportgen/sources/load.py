@@ -9,6 +9,7 @@ from reportgen.errors import InputError
 from reportgen.profile.model import HostProfile
 from reportgen.sources.content import damage, refuse_foreign
 from reportgen.sources.locate import HostFile
+from reportgen.sources.trace_json import is_trace_json, xspace_of_trace_json
 from reportgen.wire.varint import Buffer, WireError
 from reportgen.wire.xspace import RawSpace, read_space
 
@@ -32,7 +33,7 @@ def host_from_bytes(content: bytes, name: str, host: str) -> HostProfile:
     """Read a host's profile from the content of a file.
 
     Args:
-        content: Bytes of an XSpace, decompressed.
+        content: Bytes of an XSpace or of a trace in JSON, decompressed.
         name: The file's name, for messages.
         host: The host's name where the profile itself holds none.
 
@@ -40,6 +41,8 @@ def host_from_bytes(content: bytes, name: str, host: str) -> HostProfile:
         InputError: It is no profile, or no plane of it is whole.
 
     """
+    if is_trace_json(content):
+        content = xspace_of_trace_json(content, name)
     refuse_foreign(content, name)
     try:
         space = read_space(Buffer(content))
