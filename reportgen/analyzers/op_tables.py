@@ -37,6 +37,8 @@ _SUMS = (
 _SCOPE_DEPTH = 3
 _ROOFLINE_OPS = 150
 _TOP = 10
+_OPENED_CATEGORIES = 12
+_OPENED_ROWS = 30
 
 _SELF = Column(name="self_s", unit="seconds", title="Self time", definition="Time without the ops inside.")
 _SHARE = Column(
@@ -91,6 +93,7 @@ _OP_COLUMNS = (
     Column(name="shape", title="Result shape", display="code", definition="With layout; long ones cut in the middle."),
 )
 _SHAPE_LETTERS = 160
+_MEMBER_COLUMNS = (*_OP_COLUMNS[:1], *_OP_COLUMNS[2:11])
 _GROUP_COLUMNS = (_SELF, _SHARE, _COUNT, _FLOPS, _HBM, _BOUND, _WASTED)
 
 
@@ -110,6 +113,7 @@ def op_tables(facts: OpFacts, step_count: int) -> dict[str, Table]:
         "op_scopes": _groups(facts, "scope", "Framework scopes", "scope"),
         "framework_ops": framework_ops(facts, limit=None),
     }
+    tables |= {table_id: table for _, table_id, table in _category_tables(facts)}
     if len(repeated := _repeated(facts)):
         tables["op_duplicates"] = repeated_table(repeated)
     return tables
@@ -219,6 +223,20 @@ def _groups(facts: OpFacts, key: str, title: str, prefix: str, idle: bool = Fals
         Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
     )
     return table_of(found, title, columns, row_ids=unique_slugs(f"op-{prefix}", map(str, found[key])), most=300)
+
+
+def _category_tables(facts: OpFacts) -> list[tuple[str, str, Table]]:
+    """Return the largest categories opened to their ops: label, table id and table each."""
+    ops = facts.ops.assign(row_id=[f"in-{row_id}" for row_id in op_ids(facts.ops)])
+    sums = ops.groupby("category", sort=False)["self_ps"].sum().sort_values(ascending=False, kind="stable")
+    whole = max(1, int(sums.sum()))
+    found = []
+    for category, time in sums.head(_OPENED_CATEGORIES).items():
+        members = ops[ops["category"] == category]
+        label = f"{category}: {percent(time / whole)} of the op time, {len(members)} ops"
+        table = table_of(members, f"Ops of {category}", _MEMBER_COLUMNS, row_ids=members["row_id"], most=_OPENED_ROWS)
+        found.append((label, f"op_category_{slug(str(category)).replace('-', '_')}", table))
+    return found
 
 
 def _scope(path: str) -> str:
@@ -331,7 +349,9 @@ def _roofline_chart(facts: OpFacts) -> Chart | None:
 
 def op_blocks(facts: OpFacts) -> tuple[Block, ...]:
     """Return how the op profile reads."""
-    blocks: list[Block] = [ChartBlock("op_categories"), TableBlock("op_categories"), Heading("Ops", "ops-all")]
+    blocks: list[Block] = [ChartBlock("op_categories"), TableBlock("op_categories")]
+    blocks += [Details(label, (TableBlock(table_id),)) for label, table_id, _ in _category_tables(facts)]
+    blocks.append(Heading("Ops", "ops-all"))
     blocks.append(TableBlock("hlo_ops"))
     folded: list[Block] = [TableBlock("op_programs"), TableBlock("op_scopes"), TableBlock("framework_ops")]
     if len(_repeated(facts)):

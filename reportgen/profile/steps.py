@@ -152,8 +152,10 @@ def steps_of_modules(cores: Sequence[ModuleRuns]) -> list[Steps] | None:
         return None
     main = max(sorted(totals), key=lambda name: totals[name])
     chosen = [_runs_of(core, main) for core in cores]
+    # Run ids count the launches of each device, other modules included: they name the same launch on two cores only
+    # where both saw the same ids. Elsewhere cores run in lock-step, and the order tells.
     numbers = np.unique(np.concatenate([core.run_ids for core in chosen]))
-    numbered = bool(len(numbers) and numbers[0] >= 0)
+    numbered = bool(len(numbers) and numbers[0] >= 0) and all(np.array_equal(core.run_ids, numbers) for core in chosen)
     return [_steps_of_runs(core, main, numbers if numbered else None) for core in chosen]
 
 
