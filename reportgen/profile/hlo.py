@@ -277,6 +277,12 @@ class HloModule:
         """The program's arguments, in order."""
         return self.entry.parameters
 
+    @property
+    def device_count(self) -> int:
+        """How many devices run the program together: replicas times partitions; 1 where not recorded."""
+        assignment = self.proto.hlo_module.device_assignment
+        return max(1, assignment.replica_count) * max(1, assignment.computation_count)
+
     @cached_property
     def aliases(self) -> tuple[Alias, ...]:
         """Outputs that share their buffer with a parameter."""

@@ -25,6 +25,7 @@ _FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\{[^{}]*\}|[^\s,{}"]+)')
 _CALLS = ("calls", "to_apply", "body", "condition", "select", "scatter", "branch_computations", "called_computations")
 _CALLS_TRUE = ("true_computation", "false_computation", "async_computation")
 _ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\((\d+),\s*\{([\d,\s]*)\}(?:,\s*([a-z-]+))?")
+_COUNTS = re.compile(r"\b(replica_count|num_partitions)=(\d{1,9})\b")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _TABLE_ROW = re.compile(r'^(\d+)\s+(?:"((?:[^"\\]|\\.)*)"|\{(.*)\})\s*$')
 _OPERAND_DIMENSIONS = {
@@ -61,7 +62,7 @@ def parse_hlo_text(text: str, origin: str = "the HLO text") -> HloModule:
         raise InputError(f"{origin} holds no line that begins with HloModule.", "Give *.after_optimizations.txt.")
     reader = _ModuleReader(header[1])
     lines = text[header.end() :].split("\n")
-    reader.read_aliases(lines[0])
+    reader.read_header(lines[0])
     for number, line in enumerate(lines):
         try:
             reader.read(line)
@@ -102,8 +103,11 @@ class _ModuleReader:
         self.table = ""
         self.next_id = 1
 
-    def read_aliases(self, header: str) -> None:
-        """Read `input_output_alias={ {0}: (0, {}, may-alias) }` of the header line."""
+    def read_header(self, header: str) -> None:
+        """Read `num_partitions=4` and `input_output_alias={ {0}: (0, {}, may-alias) }` of the header line."""
+        counts = {name: int(number) for name, number in _COUNTS.findall(header)}
+        self.module.device_assignment.replica_count = counts.get("replica_count", 1)
+        self.module.device_assignment.computation_count = counts.get("num_partitions", 1)
         start = header.find("input_output_alias={")
         if start < 0:
             return
