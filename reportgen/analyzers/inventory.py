@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
 from reportgen.document import Plane
 from reportgen.profile.model import HostProfile, Kind
 from reportgen.profile.steps import StepSource
 from reportgen.profile.view import HostView
+from reportgen.wire import profiler_pb2
 
 
 @dataclass(frozen=True)
@@ -90,29 +93,43 @@ _RECORDED = ("profile_start_time", "profile_stop_time", "reportgen_timeline")
 
 
 def _options(profile: HostProfile) -> dict[str, str]:
-    return {
-        key: value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-        for key, value in sorted(profile.environment.items())
-        if key not in _RECORDED and "version" not in key.lower()
-    }
+    found: dict[str, str] = {}
+    for key, value in sorted(profile.environment.items()):
+        if key == "profile_options" and isinstance(value, bytes):
+            found |= _profile_options(value)
+        elif key not in _RECORDED and "version" not in key.lower():
+            found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return found
 
 
-# Names that only one framework's runtime gives to host events or ops.
-_SIGNS = (
-    ("pytorch_xla", ("torch_xla", "XLAGraphExecutor", "PjRtComputationClient::ExecuteReplicated", "aten::", "xla::")),
-    ("jax", ("jit(", "pjit(", "jax", "PjitFunction")),
-    (
-        "tensorflow",
-        ("Iterator::", "tf_data", "EagerLocalExecute", "EagerExecute", "ExecutorState::", "RunGraph", "FunctionRun"),
-    ),
-)
+def _profile_options(message: bytes) -> dict[str, str]:
+    """Return the options that the capture was started with, by name, those that were set."""
+    try:
+        options = profiler_pb2.ProfileOptions.FromString(message)
+    except DecodeError:
+        return {}
+    shown = ((field.name, value) for field, value in options.ListFields())
+    return {name: str(value) for name, value in shown if name not in ("repository_path", "session_id", "version")}
+
+
+# What only one framework's runtime calls its host events, and its modules.
+_EVENT_SIGNS = {
+    "pytorch_xla": ("torch_xla", "XLAGraphExecutor", "PjRtComputationClient::", "CollectSyncTensors", "aten::"),
+    "jax": ("PjitFunction", "jit(", "pjit(", "jax"),
+    "tensorflow": ("Iterator::", "EagerLocalExecute", "EagerExecute", "ExecutorState::", "RunGraph", "FunctionRun"),
+}
+_MODULE_SIGNS = {
+    "pytorch_xla": ("SyncTensorsGraph", "IrToHlo"),
+    "jax": ("jit_", "pjit_", "pmap_"),
+    "tensorflow": ("a_inference_", "cluster_", "__inference_"),
+}
 
 
 def _framework(profile: HostProfile) -> str:
-    """Return the framework whose signs most event names carry."""
-    names = [name for plane in profile.of_kind(Kind.HOST) for name in plane.event_names]
+    """Return the framework whose signs most module labels carry, else most event names; "" where none carries any."""
     labels = [name for plane in profile.of_kind(Kind.METADATA) for name in plane.event_names]
-    counts = {framework: sum(any(sign in name for sign in signs) for name in names) for framework, signs in _SIGNS}
-    counts["jax"] += 3 * sum(label.startswith(("jit_", "pjit_", "pmap_")) for label in labels)
-    best = max(counts, key=lambda framework: counts[framework])
-    return best if counts[best] else ""
+    names = [name for plane in profile.of_kind(Kind.HOST) for name in plane.event_names]
+    modules = {key: sum(label.startswith(signs) for label in labels) for key, signs in _MODULE_SIGNS.items()}
+    events = {key: sum(any(sign in name for sign in signs) for name in names) for key, signs in _EVENT_SIGNS.items()}
+    best = max(_EVENT_SIGNS, key=lambda key: (modules[key], events[key]))
+    return best if modules[best] or events[best] else ""

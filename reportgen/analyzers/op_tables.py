@@ -220,6 +220,12 @@ def _groups(facts: OpFacts, key: str, title: str, prefix: str, idle: bool = Fals
         *_GROUP_COLUMNS,
         Column(name="model_flops", unit="flops", title="FLOPs"),
         Column(name="bytes", unit="bytes", title="Bytes"),
+        Column(name="flop_rate", unit="flops/s", title="FLOP rate"),
+        Column(name="hbm_rate", unit="bytes/s", title="HBM rate"),
+        Column(name="onchip_read_utilization", unit="fraction", title="On-chip read"),
+        Column(name="onchip_write_utilization", unit="fraction", title="On-chip write"),
+        Column(name="hbm_intensity", unit="flops/byte", title="HBM intensity"),
+        Column(name="efficiency", unit="fraction", title="Roofline efficiency"),
         Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
     )
     return table_of(found, title, columns, row_ids=unique_slugs(f"op-{prefix}", map(str, found[key])), most=300)
@@ -338,12 +344,28 @@ def _roofline_chart(facts: OpFacts) -> Chart | None:
                 row_ids=tuple(group["row_id"]),
             )
             for bound, group in ops.groupby("bound_by", sort=True)
-        ),
+        )
+        + (_program_marks(facts),),
         guides=(
             Guide(label="HBM bandwidth", axis="roof", points=((low, low * bandwidth), (ridge, flops))),
             Guide(label="peak FLOP/s", axis="roof", points=((ridge, flops), (high, flops))),
         ),
         table="hlo_ops",
+    )
+
+
+def _program_marks(facts: OpFacts) -> Series:
+    """Return the programs as marks of the roofline, all their ops summed."""
+    counted = facts.ops[~facts.ops["category"].isin(list(CONTAINERS))]
+    sums = counted.groupby("module", sort=False)[list(_SUMS)].sum(min_count=1).reset_index()
+    programs = _rated(facts, sums).assign(row_id=unique_slugs("op-program", map(str, sums["module"])))
+    programs = programs[(programs["hbm_intensity"] > 0) & (programs["flop_rate"] > 0)].head(_TOP)
+    return Series(
+        name="whole programs",
+        role="accent",
+        x=tuple(map(float, programs["hbm_intensity"])),
+        y=tuple(map(float, programs["flop_rate"])),
+        labels=tuple(f"program {name}" for name in programs["module"]),
     )
 
 
