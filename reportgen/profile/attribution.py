@@ -1,8 +1,8 @@
 """Which op an event of a GPU stream or host thread is a run of.
 
-The statistics of the event tell: `hlo_op` (nested names joined by "::", the last is the op), `program_id` and
-`hlo_module`; or, for a program that XLA did not compile, the framework's op in `tf_op` or in the older `annotation`.
-What has neither is an op of its own, named by the event, so that no time is lost.
+The statistics of the event tell: `hlo_op` (nested names joined by "::", the last is the op), `program_id`,
+`hlo_module` and the framework's `name`; or, for a program that XLA did not compile, the framework's op in `tf_op` or
+in the older `annotation`. What has neither is an op of its own, named by the event, so that no time is lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reportgen.profile.model import Events
 from reportgen.profile.ops import NO_OWNER, OpInfo
 
 ATTRIBUTION_STATS = (
-    "hlo_op", "hlo_module", "program_id", "tf_op", "annotation", "flops", "model_flops", "bytes_accessed"
+    "hlo_op", "hlo_module", "program_id", "name", "tf_op", "annotation", "flops", "model_flops", "bytes_accessed"
 )  # fmt: skip
 UNKNOWN = "unknown"
 _UNSIGNED = 0xFFFFFFFFFFFFFFFF
@@ -55,6 +55,7 @@ def attribute(events: Events, modules: Mapping[int, HloModule]) -> Attribution:
     owners, owner_names = events.text_codes("hlo_op")
     labels, label_names = events.text_codes("hlo_module")
     programs = events.stats["program_id"].integers(0)
+    names, name_texts = events.text_codes("name")
     annotations, annotation_texts = _annotations(events)
     owned = owners >= 0
     first, ops = group_rows(
@@ -69,7 +70,8 @@ def attribute(events: Events, modules: Mapping[int, HloModule]) -> Attribution:
         if owned[row]:
             op = owner_names[owners[row]].rsplit("::", 1)[-1]
             instruction = find_instruction(modules, program, label, op)
-            info = _hlo_info(program, label, op, framework_op(annotation), instruction)
+            framework = framework_op(annotation) or (f"{name_texts[names[row]]}:" if names[row] >= 0 else "")
+            info = _hlo_info(program, label, op, framework, instruction)
         else:
             name = events.plane.event_names[events.names[row]] if events.names[row] >= 0 else "unnamed"
             info = _other_info(program, label, name, framework_op(annotation))

@@ -38,14 +38,20 @@ class GpuCost(NamedTuple):
 
 
 def gpu_cost(module: HloModule, instruction: Instruction) -> GpuCost:
-    """Return the cost of one execution of an instruction on GPU."""
-    if instruction.opcode == "custom-call":
-        count, moved = library_flops(instruction), None
-        if count is not None:
-            moved = sum(shape.total_bytes for shape in (*_operands(instruction), _result(instruction)))
-    else:
-        count, moved = flops(module, instruction), bytes_accessed(module, instruction)
+    """Return the cost of one execution of an instruction on GPU; unknown where the instruction is damaged."""
+    try:
+        count, moved = _cost(module, instruction)
+    except IndexError:  # fewer operands or dimensions than its kind needs
+        return GpuCost(None, None, None)
     return GpuCost(None if count is None else count / _speed_up(instruction), count, moved)
+
+
+def _cost(module: HloModule, instruction: Instruction) -> tuple[float | None, int | None]:
+    if instruction.opcode != "custom-call":
+        return flops(module, instruction), bytes_accessed(module, instruction)
+    count = library_flops(instruction)
+    moved = sum(shape.total_bytes for shape in (*_operands(instruction), _result(instruction)))
+    return count, None if count is None else moved
 
 
 def library_flops(instruction: Instruction) -> float | None:
@@ -78,10 +84,7 @@ def _convolution_flops(instruction: Instruction, first: Shape, second: Shape, re
         image, filters, output = first, result, second
     else:
         image, filters, output = first, second, result
-    try:
-        return convolution_flops_of(instruction.proto, image, filters, output)
-    except IndexError:  # damaged dimension numbers
-        return None
+    return convolution_flops_of(instruction.proto, image, filters, output)
 
 
 def _operands(instruction: Instruction) -> tuple[Shape, ...]:

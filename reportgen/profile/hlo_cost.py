@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from reportgen.profile.hlo import ELEMENTWISE, Computation, HloModule, Instruction
 from reportgen.profile.shapes import Shape
@@ -50,6 +51,9 @@ class Cost(NamedTuple):
 
 
 _NOTHING = Cost(0, 0)
+# What was counted already: costs of computations by name, bytes read of parameters by id.
+_costs: WeakKeyDictionary[HloModule, dict[str, Cost]] = WeakKeyDictionary()
+_reads: WeakKeyDictionary[HloModule, dict[int, int]] = WeakKeyDictionary()
 
 
 def flops(module: HloModule, instruction: Instruction) -> float | None:
@@ -151,7 +155,12 @@ def _cost_of_called(module: HloModule, instruction: Instruction, depth: int) -> 
 
 
 def _cost_of_computation(module: HloModule, computation: Computation, depth: int) -> Cost:
-    return _added(cost(module, instruction, depth) for instruction in computation.instructions)
+    """Count each computation once: fusions may share one, and those of a damaged file may call themselves."""
+    known = _costs.setdefault(module, {})
+    if computation.name not in known:
+        known[computation.name] = _NOTHING
+        known[computation.name] = _added(cost(module, instruction, depth) for instruction in computation.instructions)
+    return known[computation.name]
 
 
 def _added(costs: Iterable[Cost]) -> Cost:
@@ -272,6 +281,15 @@ def _updated_part(result: Instruction) -> Shape:
 
 
 def _read(module: HloModule, value: Instruction, depth: int) -> int:
+    """Bytes read of a fusion's parameter, counted once for each."""
+    known = _reads.setdefault(module, {})
+    if value.id not in known:
+        known[value.id] = 0
+        known[value.id] = _count_read(module, value, depth)
+    return known[value.id]
+
+
+def _count_read(module: HloModule, value: Instruction, depth: int) -> int:
     """Bytes read of a fusion's parameter: slices as far as they go, anything else the whole, once."""
     whole = value.shape.total_bytes
     seen_whole = module.computations[value.computation].root is value  # a nested fusion that only hands it on

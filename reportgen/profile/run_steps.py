@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from reportgen.errors import InputError
 from reportgen.profile.gpu import GpuRuns
 from reportgen.profile.hlo import HloModule
 from reportgen.profile.intervals import sum_by
@@ -125,9 +126,14 @@ def _runs_of_program(runs: OpRuns, program: tuple[int, str], module: HloModule |
 def _first_op(runs: OpRuns, rows: Times, module: HloModule | None) -> int:
     """The op that ran and stands first in the module's entry; without a module the one that ran first; -1 for none."""
     ran: list[int] = list(dict.fromkeys(runs.ops[rows].tolist()))
-    if module is not None:
-        place = {instruction.name: index for index, instruction in enumerate(module.entry.instructions)}
-        listed = [op for op in ran if runs.infos[op].name in place]
-        if listed:
-            return min(listed, key=lambda op: place[runs.infos[op].name])
-    return ran[0] if ran else -1
+    place = _places(module) if module is not None else {}
+    listed = [op for op in ran if runs.infos[op].name in place]
+    return min(listed or ran[:1], key=lambda op: place.get(runs.infos[op].name, 0), default=-1)
+
+
+def _places(module: HloModule) -> dict[str, int]:
+    """The order of the entry's instructions; nothing for a damaged module without an entry."""
+    try:
+        return {instruction.name: index for index, instruction in enumerate(module.entry.instructions)}
+    except InputError:
+        return {}

@@ -196,14 +196,27 @@ def test_the_flops_of_a_split_product_count_once_where_xprof_counts_them_for_eac
 
 @pytest.mark.parametrize("path", [MI300, GTX1080])
 def test_framework_ops_and_source_lines_are_xprofs(path: Path) -> None:
+    """Where the HLO names no framework op XProf has none; ours is then what the kernel itself recorded."""
     rows = list(xprof.rows(xprof.answers(path)["hlo_stats"]))
-    expected = {
+    theirs = {
         (int(row["program_id"]), row["hlo_op_name"]): (row["tf_op_name"], _file_and_line(row["source_info"]))
         for row in rows
         if row["category"] != "IDLE"
     }
     found = {(row.program, row.name): (row.framework_op, row.source) for row in ours(path).itertuples()}
-    assert found == expected
+    assert {key: value[1] for key, value in found.items()} == {key: value[1] for key, value in theirs.items()}
+    more = {key: found[key][0] for key, value in theirs.items() if found[key][0] != value[0]}
+    assert {theirs[key][0] for key in more} == ({""} if path == MI300 else set())
+    assert set(more.values()) == (FROM_EVENTS if path == MI300 else set())
+
+
+FROM_EVENTS = {
+    f"jit({name}:"
+    for name in (
+        "_reduce_max)/max", "add)/add", "exp)/exp", "integer_pow)/integer_pow", "matmul)/dot_general", "multiply)/mul",
+        "tanh)/tanh", "true_divide)/div",
+    )
+}  # fmt: skip
 
 
 def _file_and_line(cell: str) -> str:

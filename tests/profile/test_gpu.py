@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reportgen.profile.gpu import GpuRuns, executions
+from reportgen.profile.gpu_cost import gpu_cost
 from reportgen.profile.hlo_text import parse_hlo_text
+from reportgen.profile.kernels import matrix_product
 from reportgen.profile.ops import NO_OWNER, op_table
 from reportgen.profile.view import HostView
 from tests.builders import PlaneBuilder, Space, Stats
@@ -99,6 +101,12 @@ def test_an_op_without_its_hlo_keeps_its_name() -> None:
     row = ops(space)["fusion.3"]
     assert row["category"] == "unknown"
     assert np.isnan(row["flops"])
+
+
+def test_without_hlo_the_framework_op_is_what_the_event_says() -> None:
+    space = Space()
+    space.plane(GPU).line("Stream #1").event("k", 0, 5, owned("fusion.3", tf_op="XlaModule:", name="jit(f)/dot"))
+    assert ops(space)["fusion.3"]["framework_op"] == "jit(f)/dot:"
 
 
 def test_a_module_is_found_by_its_name_where_the_event_has_no_program_id() -> None:
@@ -247,6 +255,63 @@ def test_a_library_call_that_cannot_be_read_has_no_cost(config: str) -> None:
     space.hlo("jit_f(3)", 3, parse_hlo_text(MODULE.replace(GEMM, config)).proto.SerializeToString())
     space.plane(GPU).line("Stream #1(Compute)").event("k", 0, 5, owned("library"))
     assert np.isnan(ops(space)["library"]["flops"])
+
+
+NESTED = """HloModule jit_f
+
+hand_on {
+  ROOT p = bf16[64,32]{1,0} parameter(0)
+}
+
+outer {
+  p = bf16[64,32]{1,0} parameter(0)
+  q = bf16[32,16]{1,0} parameter(1)
+  block = bf16[64,32]{1,0} fusion(p), kind=kCustom, calls=hand_on
+  ROOT dot = bf16[64,16]{1,0} dot(block, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+
+ENTRY main {
+  p = bf16[64,32]{1,0} parameter(0)
+  q = bf16[32,16]{1,0} parameter(1)
+  ROOT gemm = bf16[64,16]{1,0} fusion(p, q), kind=kCustom, calls=outer
+}
+"""
+
+
+def test_a_parameter_that_a_nested_fusion_hands_on_is_read_whole() -> None:
+    module = parse_hlo_text(NESTED)
+    assert gpu_cost(module, module.by_name["gemm"]).bytes == 2 * (64 * 32 + 32 * 16 + 64 * 16)
+
+
+ENDLESS = """HloModule jit_f
+
+itself {
+  p = f32[8]{0} parameter(0)
+  a = f32[8]{0} fusion(p), kind=kLoop, calls=itself
+  b = f32[8]{0} fusion(p), kind=kLoop, calls=itself
+  ROOT c = f32[8]{0} add(a, b)
+}
+
+ENTRY main {
+  p = f32[8]{0} parameter(0)
+  ROOT gemm = f32[8]{0} fusion(p), kind=kCustom, calls=itself
+}
+"""
+
+
+def test_a_fusion_that_calls_itself_is_counted_once_and_ends() -> None:
+    module = parse_hlo_text(ENDLESS)
+    cost = gpu_cost(module, module.by_name["gemm"])
+    assert cost.flops == 8
+    assert matrix_product(module, module.by_name["gemm"]) is None
+
+
+def test_a_damaged_instruction_has_no_cost() -> None:
+    module = parse_hlo_text(CONVOLUTION.format(attributes="dim_labels=bf01_oi01->bf01", operands="x, w", result=Y))
+    broken = module.by_name["conv"]
+    broken.proto.opcode = "convolution"
+    del broken.proto.operand_ids[1:]
+    assert gpu_cost(module, broken) == (None, None, None)
 
 
 EVENTS = st.lists(
