@@ -332,20 +332,23 @@ def _roofline_chart(facts: OpFacts) -> Chart | None:
         f"{int(below.sum())} ops lie left of it.",
         x=Axis(label="Operational intensity, FLOP per HBM byte", unit="flops/byte", log=True),
         y=Axis(label="FLOP rate of one core", unit="flops/s", log=True),
-        series=tuple(
-            Series(
-                name=str(bound),
-                role="compute" if bound == "compute" else "host_transfer" if bound == "HBM" else "other",
-                x=tuple(map(float, group["hbm_intensity"])),
-                y=tuple(map(float, group["flop_rate"])),
-                labels=tuple(
-                    f"{name} ({percent(part)})" for name, part in zip(group["name"], group["self_share"], strict=True)
-                ),
-                row_ids=tuple(group["row_id"]),
-            )
-            for bound, group in ops.groupby("bound_by", sort=True)
-        )
-        + (_program_marks(facts),),
+        series=(
+            *(
+                Series(
+                    name=str(bound),
+                    role="compute" if bound == "compute" else "host_transfer" if bound == "HBM" else "other",
+                    x=tuple(map(float, group["hbm_intensity"])),
+                    y=tuple(map(float, group["flop_rate"])),
+                    labels=tuple(
+                        f"{name} ({percent(part)})"
+                        for name, part in zip(group["name"], group["self_share"], strict=True)
+                    ),
+                    row_ids=tuple(group["row_id"]),
+                )
+                for bound, group in ops.groupby("bound_by", sort=True)
+            ),
+            _program_marks(facts),
+        ),
         guides=(
             Guide(label="HBM bandwidth", axis="roof", points=((low, low * bandwidth), (ridge, flops))),
             Guide(label="peak FLOP/s", axis="roof", points=((ridge, flops), (high, flops))),
@@ -358,7 +361,7 @@ def _program_marks(facts: OpFacts) -> Series:
     """Return the programs as marks of the roofline, all their ops summed."""
     counted = facts.ops[~facts.ops["category"].isin(list(CONTAINERS))]
     sums = counted.groupby("module", sort=False)[list(_SUMS)].sum(min_count=1).reset_index()
-    programs = _rated(facts, sums).assign(row_id=unique_slugs("op-program", map(str, sums["module"])))
+    programs = _rated(facts, sums)
     programs = programs[(programs["hbm_intensity"] > 0) & (programs["flop_rate"] > 0)].head(_TOP)
     return Series(
         name="whole programs",
