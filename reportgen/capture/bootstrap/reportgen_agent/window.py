@@ -218,6 +218,7 @@ class Window:
         self.status.saved, self.status.kind = False, None
         self.state = WAITING
         self._since = self._clock()
+        self.tell()
 
     def _give_way(self) -> None:
         with self._lock:
