@@ -55,7 +55,7 @@ def expected_slices(view: HostView) -> dict[tuple[str, str], Slices]:
             events = plane.events([index])
             names = [plane.display_names[row] if row >= 0 else "unnamed" for row in events.names.tolist()]
             section = titles.get(plane.name, f"{view.profile.name} {plane.name}")
-            slices = found.setdefault((section, line.display_name), Counter())
+            slices = found.setdefault((section, line.display_name or f"line {line.id}"), Counter())
             columns = (names, events.starts.tolist(), events.durations.tolist(), events.occurrences.tolist())
             for name, start, duration, occurrences in zip(*columns, strict=True):
                 if not occurrences:

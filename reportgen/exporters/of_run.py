@@ -1,0 +1,63 @@
+"""The trace of a whole run: all of its hosts on one clock, one in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO
+
+from reportgen.document import Finding
+from reportgen.errors import InputError
+from reportgen.exporters.limits import TraceLimits, TraceSummary
+from reportgen.exporters.perfetto import write_trace
+from reportgen.profile.model import HostProfile
+from reportgen.profile.view import HostView
+from reportgen.settings import Settings
+from reportgen.sources.load import load_host
+from reportgen.sources.locate import HostFile, Run
+
+
+def write_run_trace(
+    run: Run, settings: Settings, stream: BinaryIO, limits: TraceLimits, findings: Sequence[Finding] = ()
+) -> tuple[TraceSummary, list[str]]:
+    """Write the trace of a run.
+
+    Args:
+        run: The files of the hosts.
+        settings: The run's settings.
+        stream: Where the gzipped JSON goes.
+        limits: What to write; `max_events` counts over all hosts, which share it evenly.
+        findings: Written as instants.
+
+    Returns:
+        What was written, and why files of hosts were left out.
+
+    Raises:
+        InputError: No host's file can be read.
+        UsageError: Steps are asked for that a host does not have.
+
+    """
+    unread: list[InputError] = []
+    starts: list[int | None] = []
+    readable = run
+    if len(run.files) > 1:  # the first pass finds the earliest start; one host needs none
+        good = [(file, profile.start_ns) for file, profile in _profiles(run, unread)]
+        readable = Run(run.name, tuple(file for file, _ in good))
+        starts = [start for _, start in good]
+        if limits.max_events is not None:
+            limits = replace(limits, max_events=max(1, limits.max_events // max(1, len(good))))
+    views = (HostView(profile, settings) for _, profile in _profiles(readable, unread))
+    known = [start for start in starts if start is not None]
+    summary = write_trace(views, stream, findings, limits, min(known, default=None))
+    if unread and not summary.hosts:
+        raise unread[0]
+    return summary, [error.message for error in unread]
+
+
+def _profiles(run: Run, unread: list[InputError]) -> Iterator[tuple[HostFile, HostProfile]]:
+    """Yield the hosts that can be read and keep the errors of the others."""
+    for file in run.files:
+        try:
+            yield file, load_host(file)[0]
+        except InputError as error:
+            unread.append(error)
