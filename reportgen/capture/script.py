@@ -119,7 +119,7 @@ def run_script(
             moved = oom_folder / _DUMP
             _attempt(lambda: oom(oom_folder / "output.log", moved if moved.is_dir() else dump, output), say)
         if run_folder is not None:
-            _attempt(lambda: report(run_folder, output), say)
+            _attempt(lambda: _report(report, run_folder, output, say), say)
         return ScriptResult(exit_code, run_folder, oom_folder)
     finally:
         shutil.rmtree(control, ignore_errors=True)
@@ -136,6 +136,11 @@ def _attempt(work: Callable[[], T], say: Callable[[str], None]) -> T | None:
     except KeyboardInterrupt:
         say("interrupted: there is no report")
     return None
+
+
+def _report(report: ReportHook, run_folder: Path, output: Path, say: Callable[[str], None]) -> None:
+    report(run_folder, output)
+    say(f"the report is in {output}")
 
 
 def _environment(options: RunOptions, control: Path, traces: Path) -> tuple[dict[str, str], Path | None]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reportgen.cli import common
+
 if TYPE_CHECKING:
     from reportgen.capture.options import CaptureResult
 
@@ -43,38 +45,30 @@ def capture(
     """
     from reportgen.capture.client import capture_run  # noqa: PLC0415
     from reportgen.capture.options import CaptureOptions, TraceLevels, parse_duration  # noqa: PLC0415
-    from reportgen.errors import ReportgenError  # noqa: PLC0415
 
+    options = CaptureOptions(
+        duration_s=parse_duration(duration),
+        delay_s=parse_duration(delay),
+        levels=TraceLevels(host_level, device_level, python_level),
+        wait_s=parse_duration(wait),
+        busy_wait_s=parse_duration(busy_wait),
+        connect_timeout_s=parse_duration(connect_timeout),
+        collect_timeout_s=parse_duration(collect_timeout),
+        until_steps=until_steps,
+        longest_s=parse_duration(longest),
+        tls=tls or tls_ca is not None,
+        tls_ca=tls_ca,
+        server_logdir=server_logdir,
+    )
     try:
-        options = CaptureOptions(
-            duration_s=parse_duration(duration),
-            delay_s=parse_duration(delay),
-            levels=TraceLevels(host_level, device_level, python_level),
-            wait_s=parse_duration(wait),
-            busy_wait_s=parse_duration(busy_wait),
-            connect_timeout_s=parse_duration(connect_timeout),
-            collect_timeout_s=parse_duration(collect_timeout),
-            until_steps=until_steps,
-            longest_s=parse_duration(longest),
-            tls=tls or tls_ca is not None,
-            tls_ca=tls_ca,
-            server_logdir=server_logdir,
-        )
-        result = capture_run(servers, output, options, _say)
-    except ReportgenError as error:
-        _say(f"error: {error}")
-        raise typer.Exit(error.exit_code) from None
+        result = capture_run(servers, output, options, common.warn)
     except KeyboardInterrupt:
-        _say("interrupted: nothing was captured")
+        common.warn("interrupted: nothing was captured")
         raise typer.Exit(_INTERRUPTED) from None
     _tell(result)
     typer.echo(result.run_folder)
     if result.interrupted:
         raise typer.Exit(_INTERRUPTED)
-
-
-def _say(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def _tell(result: CaptureResult) -> None:
@@ -83,10 +77,12 @@ def _tell(result: CaptureResult) -> None:
     for host in result.captured:
         steps = "steps unknown" if host.steps is None else f"{host.steps} step(s)"
         name = f" ({host.hostname})" if host.hostname else ""
-        _say(f"{host.address}{name}: {steps}, {binary(host.size)}")
+        common.warn(f"{host.address}{name}: {steps}, {binary(host.size)}")
     for missing in result.missing:
-        _say(f"warning: {missing.address} is missing: {missing.reason}." + (f" {missing.hint}" if missing.hint else ""))
+        common.warn(
+            f"warning: {missing.address} is missing: {missing.reason}." + (f" {missing.hint}" if missing.hint else "")
+        )
     for warning in result.warnings:
-        _say(f"warning: {warning}")
+        common.warn(f"warning: {warning}")
     if result.interrupted:
-        _say("interrupted: the servers were told to stop, what they had recorded was kept")
+        common.warn("interrupted: the servers were told to stop, what they had recorded was kept")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from reportgen.cli import common
+
 # So that the script's own options need no "--" before them.
 CONTEXT_SETTINGS = {"allow_interspersed_args": False}
 
@@ -29,18 +31,12 @@ def run(
     """Run a JAX or TensorFlow script unchanged, capture it, and report; exits with the script's own code."""
     from reportgen.capture.options import TraceLevels, parse_duration, parse_steps  # noqa: PLC0415
     from reportgen.capture.script import RunOptions, run_script  # noqa: PLC0415
-    from reportgen.errors import ReportgenError  # noqa: PLC0415
 
-    try:
-        options = RunOptions(
-            steps=parse_steps(steps),
-            quiet_s=parse_duration(delay),
-            duration_s=parse_duration(duration),
-            levels=TraceLevels(host_level, device_level, python_level),
-            dump=dump,
-        )
-        result = run_script(command, output, options, lambda line: typer.echo(f"reportgen: {line}", err=True))
-    except ReportgenError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(error.exit_code) from None
-    raise typer.Exit(result.exit_code)
+    options = RunOptions(
+        steps=parse_steps(steps),
+        quiet_s=parse_duration(delay),
+        duration_s=parse_duration(duration),
+        levels=TraceLevels(host_level, device_level, python_level),
+        dump=dump,
+    )
+    raise typer.Exit(run_script(command, output, options, common.warn).exit_code)

@@ -14,7 +14,7 @@ from reportgen.capture.client import capture_run
 from reportgen.capture.options import CaptureOptions
 from tests.capture.servers import ROOT, Program, StandIn, environment, free_port, make_profile, serving
 
-CAPTURE = [sys.executable, "-m", "tests.capture.app", "capture"]
+CAPTURE = [sys.executable, "-m", "reportgen", "capture"]
 
 
 def capture(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -52,7 +52,7 @@ def test_missing_hosts_are_a_warning_and_exit_code_0(tmp_path: Path) -> None:
 def test_all_hosts_missing_is_exit_code_4(tmp_path: Path) -> None:
     done = capture(f"127.0.0.1:{free_port()}", "-o", tmp_path)
     assert (done.returncode, done.stdout) == (4, "")
-    assert "error: 127.0.0.1:" in done.stderr
+    assert "reportgen: 127.0.0.1:" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -18,7 +18,7 @@ from reportgen.capture.script import RunOptions, ScriptResult, run_script
 from tests.capture.conftest import need
 from tests.capture.servers import PROGRAMS, ROOT, environment, wait_until
 
-RUN = [sys.executable, "-m", "tests.capture.app", "run"]
+RUN = [sys.executable, "-m", "reportgen", "run"]
 
 
 def program(name: str, *arguments: object) -> list[str]:
