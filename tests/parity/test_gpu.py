@@ -35,7 +35,7 @@ GTX1080 = REFERENCE / "profiles" / "gpu_gtx1080ti_pjrt" / "host0.xplane.pb"
 V100 = REFERENCE / "profiles" / "gpu_v100_8x_tf2" / "worker0.xplane.pb"
 CPU = [
     next((ROOT / "sample_profiles" / name).rglob("*.xplane.pb"))
-    for name in ("jax_cpu", "jax_cpu_input_bound", "tf_cpu", "tf_cpu_healthy")
+    for name in ("jax_cpu", "jax_cpu_input_bound", "tf_cpu", "tf_cpu_healthy", "torch_xla_cpu")
 ]
 PRODUCT = "gemm_fusion_dot_general.1"
 # FLOPs of the MI300 capture's library products, by program: runs, M*N*K (times the batch).

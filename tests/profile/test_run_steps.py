@@ -122,3 +122,13 @@ def test_kernels_of_nobody_make_no_steps() -> None:
     view = space.view()
     assert steps_of(view) == []
     assert view.step_source[0] is StepSource.NONE
+
+
+def test_on_cpu_too_runs_of_the_main_program_are_steps() -> None:
+    space = Space()
+    host = space.plane("/host:CPU")
+    first, second = host.line("tf_XLAEigen/1"), host.line("tf_XLAEigen/2")
+    for start in (0, 100):
+        kernel(first, "first", start, 20)
+        kernel(second, "second", start + 30, 40)
+    assert steps_of(space.view(), "/host:CPU") == [(0, 0, 70), (1, 100, 170)]
