@@ -290,9 +290,9 @@ def test_a_pdf_of_all_sections(open_page: Open, paper: str) -> None:
     assert pdf.count(b"/Type /Page\n") >= len(realistic().sections) - 1
 
 
-@pytest.mark.parametrize("text", SAMPLES)
-def test_hostile_text_is_quiet(open_page: Open, tmp_path: Path, text: str) -> None:
-    document = poisoned(realistic(), lambda given: text + given)
+def test_hostile_text_is_quiet(open_page: Open, tmp_path: Path) -> None:
+    """Each text gets one of the hostile ones, by its length."""
+    document = poisoned(realistic(), lambda given: SAMPLES[len(given) % len(SAMPLES)] + given)
     path = tmp_path / "report.html"
     path.write_bytes(render(document, "html").files["report.html"])
     page = open_page(width=390, path=path)
