@@ -24,6 +24,7 @@ DATA_FORMATTING = frozenset(
         "async-done",
     }
 )
+_DEVICE_COPIES = frozenset({"memcpy", "memcpy D2D", "memset"})
 # XProf's convolution classes on TPU: work of the matrix units.
 MATRIX = frozenset(
     {
@@ -71,7 +72,7 @@ def role_of(category: str) -> Role:
         return "host_transfer"
     if is_collective(category):
         return "collectives"
-    if category in DATA_FORMATTING:
+    if category in DATA_FORMATTING or category in _DEVICE_COPIES:
         return "data_formatting"
     if category in CUSTOM:
         return "custom_call"
