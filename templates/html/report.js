@@ -80,11 +80,19 @@ function equip(table) {
   table.closest(".scroll").before(make("div", { className: "tools" }, input, status));
 }
 
-/* Cards and links between charts and rows. */
+/* Cards, and links between charts and rows: pointing lights both, a click on a row keeps them lit. */
 
 const marks = new Map();
+const pinned = new Set();
+
+function pin(row) {
+  if (!row || !marks.has(row.id)) return;
+  if (!pinned.delete(row.id)) pinned.add(row.id);
+  light(row.id, pinned.has(row.id));
+}
 
 function light(id, on) {
+  if (!on && pinned.has(id)) return;
   for (const mark of marks.get(id) || []) mark.classList.toggle("on", on);
   const row = document.getElementById(id);
   if (row) row.classList.toggle("on", on);
@@ -123,7 +131,10 @@ function connect() {
   }
   document.addEventListener("click", (event) => {
     const link = event.target.closest('a[href^="#"]');
-    if (!link) return;
+    if (!link) {
+      if (!event.target.closest("summary, button, label, input")) pin(event.target.closest("tr[id]:not(.card)"));
+      return;
+    }
     const target = document.getElementById(link.getAttribute("href").slice(1));
     if (target && target.matches("tr.card") && link.closest("td")) {
       event.preventDefault();

@@ -219,6 +219,12 @@ def test_charts_and_rows_point_at_each_other(open_page: Open) -> None:
     row.hover()
     assert "on" in (mark.get_attribute("class") or "").split()
     assert page.locator("#chart-roofline a[data-row=op-fusion-2]").get_attribute("class") == "on"
+    row.locator("td").nth(2).click()
+    page.mouse.move(0, 0)
+    assert mark.get_attribute("class") == "on"
+    row.locator("td").nth(2).click()
+    page.mouse.move(0, 0)
+    assert mark.get_attribute("class") == ""
     mark.click()
     assert page.evaluate("location.hash") == "#op-fusion-2"
     assert row.bounding_box()["y"] < 800

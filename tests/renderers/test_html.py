@@ -191,10 +191,10 @@ def test_even_an_endless_document_fits(document: ReportDocument) -> None:
     finding = document.findings[0]
     long = "x" * 5000
     findings = tuple(
-        msgspec.structs.replace(finding, id=f"f{index}", title=long, summary=long) for index in range(2000)
+        msgspec.structs.replace(finding, id=f"f{index}", title=long, summary=long) for index in range(600)
     )
-    checks = tuple(msgspec.structs.replace(document.checks[1], reason=long) for _ in range(5000))
-    sections = tuple(Section(id=f"s{i}", title=long, blocks=(Text(long),) * 50) for i in range(500))
+    checks = tuple(msgspec.structs.replace(document.checks[1], reason=long) for _ in range(1000))
+    sections = tuple(Section(id=f"s{i}", title=long, blocks=(Text(long),) * 50) for i in range(200))
     large = msgspec.structs.replace(
         document, findings=findings, checks=checks, sections=(*document.sections[:2], *sections)
     )
