@@ -22,9 +22,10 @@ _WIDTH_SHARE = 0.78
 
 @dataclass(frozen=True)
 class _Columns:
-    """What is stacked: heights as (series, columns), and which of the chart's positions each column shows."""
+    """What is stacked: slots and heights, (series, columns), and which of the chart's positions each column shows."""
 
-    x: Floats
+    left: Floats
+    right: Floats
     heights: Floats
     kept: list[int]
     each: int
@@ -33,9 +34,7 @@ class _Columns:
 def stacked_steps(chart: Chart) -> Sheet:
     """Draw series stacked over steps; where there are too many steps, each column is the tallest of a few."""
     columns = _columns(chart)
-    half = 0.5 * (float(np.diff(columns.x).min()) if columns.x.size > 1 else 1.0) or 0.5
-    low, high = (columns.x.min(), columns.x.max()) if columns.x.size else (0.0, 1.0)
-    x = scale(chart.x, [low, high], pad=half)
+    x = scale(chart.x, [*columns.left, *columns.right])
     y = scale(chart.y, [*columns.heights.sum(axis=0), *guide_values(chart, "y")], zero=True)
     names = [one.name for one in chart.series] + [guide.label for guide in chart.guides if guide.axis == "y"]
     sheet = Sheet(250.0, margins(y, names))
@@ -43,10 +42,10 @@ def stacked_steps(chart: Chart) -> Sheet:
     sheet.grid(x, "x")
     each = f" (each column: the longest of {columns.each})" if columns.each > 1 else ""
     sheet.axis_titles(chart.x.label + each, chart.y.label)
-    ends = _stack(sheet, chart, columns, x, y)
+    left, right = x.position(columns.left), x.position(columns.right)
+    ends = _stack(sheet, chart, columns, (left, right), y)
     ends += guides(sheet, chart.guides, x, y)
-    marks = _column_marks(chart, columns)
-    sheet.hits(x.position(columns.x - half), x.position(columns.x + half), marks)
+    sheet.hits(left, right, _column_marks(chart, columns))
     end_labels(sheet, ends)
     return sheet
 
@@ -56,17 +55,19 @@ def _columns(chart: Chart) -> _Columns:
     heights = np.array([one.y[:count] for one in chart.series], dtype=np.float64).reshape(len(chart.series), count)
     heights = np.nan_to_num(np.maximum(heights, 0.0), posinf=0.0)
     x = positions(chart.series[0].x if chart.series else (), count)
+    half = 0.5 * (float(np.diff(x).min()) if count > 1 else 1.0) or 0.5
     each = -(-count // MAX_COLUMNS) or 1
+    starts = np.arange(0, count, each)
     totals = heights.sum(axis=0)
-    kept = [start + int(np.argmax(totals[start : start + each])) for start in range(0, count, each)]
-    return _Columns(x[kept], heights[:, kept], kept, each)
+    kept = [start + int(np.argmax(totals[start : start + each])) for start in starts.tolist()]
+    last = np.minimum(starts + each, count) - 1
+    return _Columns(x[starts] - half, x[last] + half, heights[:, kept], kept, each)
 
 
-def _stack(sheet: Sheet, chart: Chart, columns: _Columns, x: Scale, y: Scale) -> list[EndLabel]:
-    edges = np.vstack([np.zeros(columns.x.size), np.cumsum(columns.heights, axis=0)])
-    step = float(np.diff(columns.x).min()) if columns.x.size > 1 else 1.0
-    half = step / 2 * (_WIDTH_SHARE if columns.x.size <= MAX_COLUMNS / 4 else 1.0)
-    left, right = x.position(columns.x - half), x.position(columns.x + half)
+def _stack(sheet: Sheet, chart: Chart, columns: _Columns, slots: tuple[Floats, Floats], y: Scale) -> list[EndLabel]:
+    edges = np.vstack([np.zeros(columns.left.size), np.cumsum(columns.heights, axis=0)])
+    air = (slots[1] - slots[0]) * (1 - _WIDTH_SHARE) / 2 if columns.left.size <= MAX_COLUMNS / 4 else 0.0
+    left, right = slots[0] + air, slots[1] - air
     ends = []
     for index, one in enumerate(chart.series):
         low, high = y.position(edges[index]), y.position(edges[index + 1])
@@ -81,6 +82,7 @@ def _column_marks(chart: Chart, columns: _Columns) -> Marks:
     first = next((one for one in chart.series if one.row_ids), None)
     rows = tuple(first.row_ids[index] for index in columns.kept if index < len(first.row_ids)) if first else ()
     given = next((one.labels for one in chart.series if one.labels), ())
+    x = positions(chart.series[0].x if chart.series else (), max(columns.kept, default=0) + 1)
     labels = []
     for place, index in enumerate(columns.kept):
         parts = [
@@ -88,7 +90,7 @@ def _column_marks(chart: Chart, columns: _Columns) -> Marks:
             for one, value in zip(chart.series, columns.heights[:, place], strict=True)
             if value
         ]
-        head = given[index] if index < len(given) else f"{chart.x.label} {columns.x[place]:g}"
+        head = given[index] if index < len(given) else f"{chart.x.label} {x[index]:g}"
         labels.append(": ".join((head, ", ".join(parts))))
     return Marks(tuple(labels), rows)
 

@@ -54,11 +54,11 @@ class Scale:
         return np.log10(np.maximum(values, self.low * 1e-6)) if self.axis.log else values
 
 
-def scale(axis: Axis, values: ArrayLike, *, zero: bool = False, pad: float = 0.0) -> Scale:
+def scale(axis: Axis, values: ArrayLike, *, zero: bool = False) -> Scale:
     """Choose an axis's range and ticks for values; `zero` makes a linear axis start there, `pad` widens it."""
     data = np.asarray(values, dtype=np.float64)
     data = data[np.abs(data) < _HUGE]
-    return _log(axis, data[data > 1 / _HUGE]) if axis.log else _linear(axis, data, zero=zero, pad=pad)
+    return _log(axis, data[data > 1 / _HUGE]) if axis.log else _linear(axis, data, zero=zero)
 
 
 def positions(x: tuple[float, ...], count: int) -> Floats:
@@ -71,14 +71,13 @@ def guide_values(chart: Chart, axis: Literal["x", "y"]) -> list[float]:
     return [guide.value for guide in chart.guides if guide.axis == axis]
 
 
-def _linear(axis: Axis, data: Floats, *, zero: bool, pad: float) -> Scale:
+def _linear(axis: Axis, data: Floats, *, zero: bool) -> Scale:
     low, high = (float(data.min()), float(data.max())) if data.size else (0.0, 1.0)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
     if high - low < 1 / _HUGE:
-        high = low + (0.0 if pad else max(abs(low), 1e-12) if low else 1.0)
-    whole = axis.unit in ("", "count") and bool(np.all(data == np.rint(data)))
-    low, high = low - pad, high + pad
+        high = low + (max(abs(low), 1e-12) if low else 1.0)
+    whole = axis.unit in ("", "count") and bool(np.all(2 * data == np.rint(2 * data)))  # columns end at halves
     step = max(_round_step((high - low) / 4, axis.unit), 1.0 if whole else 0.0)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     ticks = tuple(step * index for index in range(first, last + 1))

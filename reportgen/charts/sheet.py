@@ -170,8 +170,8 @@ class Sheet:
         if opacity:
             floor = np.array([[1.0, 0.0], [points[0, 0], 0.0]])
             area = Path(np.vstack([corners, floor]))
-            self.axes.add_patch(PathPatch(area, facecolor=hue, alpha=opacity, edgecolor="none", clip_on=False))
-        self.axes.add_patch(PathPatch(Path(corners), facecolor="none", edgecolor=hue, linewidth=1.4, clip_on=False))
+            self.axes.add_artist(PathPatch(area, facecolor=hue, alpha=opacity, edgecolor="none", clip_on=False))
+        self.axes.add_artist(PathPatch(Path(corners), facecolor="none", edgecolor=hue, linewidth=1.4, clip_on=False))
 
     def _compound(self, corners: Floats, hue: str) -> None:
 
@@ -179,7 +179,7 @@ class Sheet:
         vertices = np.concatenate([corners, corners[:, :1]], axis=1).reshape(-1, 2)
         codes = np.tile([Path.MOVETO, *[Path.LINETO] * (size - 1), Path.CLOSEPOLY], count)
         patch = PathPatch(Path(vertices, codes), facecolor=hue, edgecolor="none", clip_on=False)
-        self.axes.add_patch(patch)
+        self.axes.add_artist(patch)
 
     def hits(
         self, left: ArrayLike, right: ArrayLike, marks: Marks, *, kind: Literal["hits", "ghosts"] = "hits"
@@ -191,4 +191,4 @@ class Sheet:
         self.polygons(corners, PAPER, marks, kind=kind)
 
     def _add(self, collection: Any) -> None:
-        self.axes.add_collection(collection, autolim=False)
+        self.axes.add_artist(collection)

@@ -84,6 +84,10 @@ def test_many_steps_are_drawn_by_their_slowest() -> None:
     picture = svg(chart)
     assert "each column: the longest of 13" in picture
     assert "Step 3333: s 9.00 s" in picture
+    bars = max((node.get("d", "") for node in parsed(picture).iter("path")), key=len)
+    lefts = [float(x) for x in re.findall(r"M([\d.]+)", bars)]
+    rights = [float(x) for x in re.findall(r"M[\d. ]+V[\d.]+H([\d.]+)", bars)]
+    assert lefts[1:] == pytest.approx(rights[:-1], abs=0.11)
     assert len(picture) < 80_000
 
 
