@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from reportgen.analyzers.base import Analyzer
+from reportgen.analyzers.clocks import ClockAnalyzer
 from reportgen.analyzers.collectives import CollectivesAnalyzer
+from reportgen.analyzers.host_events import HostEventsAnalyzer
 from reportgen.analyzers.hosts import HostsAnalyzer
 from reportgen.analyzers.kernels import KernelAnalyzer
 from reportgen.analyzers.matrix_ops import MatrixOpsAnalyzer
@@ -20,4 +22,6 @@ ANALYZERS: tuple[Analyzer, ...] = (
     OverviewAnalyzer(),
     HostsAnalyzer(),
     CollectivesAnalyzer(),
+    HostEventsAnalyzer(),
+    ClockAnalyzer(),
 )

@@ -5,19 +5,25 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from reportgen.rules.base import Rule
+from reportgen.rules.clock_skew import ClockSkew
+from reportgen.rules.core_imbalance import CoreImbalance
 from reportgen.rules.custom_call import CustomCall
 from reportgen.rules.data_formatting import DataFormatting
 from reportgen.rules.data_shuffle import DataShuffle
+from reportgen.rules.dropped_events import DroppedEvents
 from reportgen.rules.exposed_collectives import ExposedCollectives
 from reportgen.rules.host_bound import HostBound
 from reportgen.rules.host_transfer import HostTransfer
 from reportgen.rules.idle_chips import IdleChips
+from reportgen.rules.impossible_efficiency import ImpossibleEfficiency
 from reportgen.rules.input_bound import InputBound
 from reportgen.rules.low_flops import LowFlops
 from reportgen.rules.memory_bound_conv import MemoryBoundConv
 from reportgen.rules.memory_bound_dot import MemoryBoundDot
 from reportgen.rules.padding_waste import PaddingWaste
 from reportgen.rules.precision import Precision
+from reportgen.rules.recompilation import Recompilation
+from reportgen.rules.small_collectives import SmallCollectives
 from reportgen.rules.straggler import Straggler
 from reportgen.rules.too_few_steps import TooFewSteps
 from reportgen.rules.unstable_steps import UnstableSteps
@@ -35,11 +41,17 @@ RULES: tuple[Rule, ...] = (
     HostTransfer(),
     InputBound(),
     HostBound(),
+    Recompilation(),
     ExposedCollectives(),
+    SmallCollectives(),
     Straggler(),
+    CoreImbalance(),
     UnstableSteps(),
     TooFewSteps(),
     IdleChips(),
+    DroppedEvents(),
+    ClockSkew(),
+    ImpossibleEfficiency(),
     CustomCall(),
 )
 
