@@ -26,7 +26,7 @@ WIDTH = 760.0
 FONT_SIZE = 11.0
 LINE = 14.0
 MAX_MARKS = 400
-_LETTER = 0.57 * FONT_SIZE  # mean width of a letter in common sans-serif fonts
+_LETTER = 0.62 * FONT_SIZE  # mean width of a letter in the wider of common sans-serif fonts
 _LABEL_LETTERS = 34
 
 Anchor = Literal["left", "center", "right"]

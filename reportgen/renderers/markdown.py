@@ -117,9 +117,8 @@ class _Ticket:
 
     def _head(self) -> str:
         document, syntax = self.document, self.syntax
-        warnings = list(document.profile.warnings)
-        if document.profile.timeline_basis == "modelled":
-            warnings.insert(0, f"Modelled timeline. {words.MODELLED}")
+        modelled, others = words.modelled_and_warnings(document)
+        warnings = [*([f"Modelled timeline. {modelled}"] if modelled else []), *others]
         shown = [self._line(one) for one in warnings[:5]]
         if len(warnings) > 5:
             shown.append(f"{len(warnings) - 5} more warnings in the full report.")
@@ -196,7 +195,8 @@ class _Ticket:
     def _block(self, block: Block) -> str:
         match block:
             case Text():
-                return self._line(block.text)
+                lines = shortened(block.text, _TEXT * 4).splitlines()
+                return "\n\n".join(self.syntax.text(one) for one in lines if one.strip())
             case Notice():
                 code = f"\n\n{self.syntax.block(shortened(block.code, 1000))}" if block.code else ""
                 return self._line(block.text) + code

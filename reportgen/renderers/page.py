@@ -75,6 +75,8 @@ class Page:
 
     Attributes:
         findings, silenced: Findings that stand by themselves, and those that another one explains.
+        facts: What was profiled, on what, when.
+        modelled, warnings: How the timeline was modelled, if it was; and the other data-quality warnings.
         check_groups: (status, title, checks) of every outcome but "found".
 
     """
@@ -87,6 +89,7 @@ class Page:
         self._tables_done: set[str] = set()
         self.findings, self.silenced = words.standing(document)
         self.facts = words.facts(document)
+        self.modelled, self.warnings = words.modelled_and_warnings(document)
         pages = {rule: rule_page(rule) for rule in anchors.rules}
         self.rule_pages = {rule: Markup(html) for rule, html in pages.items() if html}  # noqa: S704 - our own text
         self.check_groups = [

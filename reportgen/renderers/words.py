@@ -13,7 +13,8 @@ CHECK_GROUPS = (
     ("error", "failed while checking"),
 )
 NO_FINDINGS = "Nothing was found that is worth changing."
-MODELLED = "The times in this report were computed from the compiled program, not measured on a device."
+_MODELLED_HEAD = "Modelled timeline:"
+_MODELLED = "The times in this report were computed from the compiled program, not measured on a device."
 
 
 def counted(number: int, noun: str) -> str:
@@ -35,6 +36,16 @@ def facts(document: ReportDocument) -> list[str]:
         f"{units.seconds(profile.duration)} long" if profile.duration is not None else "",
     ]
     return [one for one in found if one]
+
+
+def modelled_and_warnings(document: ReportDocument) -> tuple[str, tuple[str, ...]]:
+    """Return how the timeline was modelled, "" where it was measured, and the other data-quality warnings."""
+    warnings = document.profile.warnings
+    if document.profile.timeline_basis != "modelled":
+        return "", warnings
+    said = next((one for one in warnings if one.startswith(_MODELLED_HEAD)), "")
+    rest = tuple(one for one in warnings if one != said)
+    return (said.removeprefix(_MODELLED_HEAD).strip() if said else _MODELLED), rest
 
 
 def per(saving: Saving, document: ReportDocument) -> str:

@@ -102,10 +102,25 @@ def test_modelled_timeline_is_said_at_the_top(document: ReportDocument, page: Pa
     assert modelled.text.index("Modelled timeline") < modelled.text.index("Step time")
 
 
+def test_how_the_timeline_was_modelled_is_said_once(document: ReportDocument) -> None:
+    warnings = ("Modelled timeline: nobody ran this program.", "Another warning.")
+    profile = msgspec.structs.replace(document.profile, timeline_basis="modelled", warnings=warnings)
+    page = read(render_html(msgspec.structs.replace(document, profile=profile)).files["report.html"])
+    assert page.text.count("nobody ran this program") == 1
+    assert "computed from the compiled program" not in page.text
+    assert "Another warning." in page.text
+
+
 def test_checks_stand_in_their_groups(page: Page) -> None:
     places = [page.text.index(words) for words in ("checked and fine", "not applicable here", "could not be checked")]
     assert places == sorted(places)
     assert "jax.profiler.ProfileOptions().device_tracer_level = 1" in page.text
+
+
+def test_lines_of_text_are_paragraphs(document: ReportDocument) -> None:
+    sections = (Section(id="a", title="A", blocks=(Text("first line\n\nsecond line\x1b"),)),)
+    source = render_html(msgspec.structs.replace(document, sections=sections)).files["report.html"].decode()
+    assert '<p class="text"><bdi>first line</bdi></p>\n<p class="text"><bdi>second line␛</bdi></p>' in source
 
 
 def test_no_finding_is_said(document: ReportDocument) -> None:
@@ -190,9 +205,7 @@ def test_two_megabytes_at_most_and_what_was_cut_is_said(document: ReportDocument
 def test_even_an_endless_document_fits(document: ReportDocument) -> None:
     finding = document.findings[0]
     long = "x" * 5000
-    findings = tuple(
-        msgspec.structs.replace(finding, id=f"f{index}", title=long, summary=long) for index in range(600)
-    )
+    findings = tuple(msgspec.structs.replace(finding, id=f"f{index}", title=long, summary=long) for index in range(600))
     checks = tuple(msgspec.structs.replace(document.checks[1], reason=long) for _ in range(1000))
     sections = tuple(Section(id=f"s{i}", title=long, blocks=(Text(long),) * 50) for i in range(200))
     large = msgspec.structs.replace(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
+from reportgen.charts.text import visible
 from reportgen.document import ReportDocument, from_json
 from reportgen.errors import UsageError
 from reportgen.renderers import render
@@ -103,6 +106,33 @@ def test_text_is_one_line_without_live_signs(text: str) -> None:
         bare = re.sub(r"\\.|&#?\w+;", "", line)
         assert not re.search(r"[<>`*\[\]|~$]", bare)
         assert not re.search(r"^\s*(\d+[.)](\s|$)|[-+=#])", line)
+
+
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def seen(source: str) -> str:
+    """Return what a reader of Markdown sees of a source, asserting that nothing in it is markup."""
+    rendered = READER.render(source)
+    assert not set(re.findall(r"</?(\w+)", rendered)) - {"p", "code", "table", "thead", "tbody", "tr", "th", "td"}
+    return html.unescape(re.sub(r"</?\w+[^>]*>", "", rendered)).replace("\u200b", "")
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANY_TEXT)
+@example("1. a")
+@example("&amp; &#64; \\&lt;")
+@example("#")
+@example("---")
+def test_markdown_shows_text_as_it_is(text: str) -> None:
+    wanted = " ".join(visible(text).split())
+    for name in ("github", "gitlab"):
+        syntax = DIALECTS[name]
+        assert " ".join(seen(syntax.text(text)).split()) == wanted
+        assert " ".join(seen(syntax.code(text)).split()) == wanted
+        table = syntax.table(["a", "b"], [False, True], [[syntax.text(text), syntax.code(text)]])
+        assert READER.render(table).count("<td") == 2
+        assert seen(table).split() == ["a", "b", *wanted.split(), *wanted.split()]
 
 
 @settings(max_examples=300, deadline=None)
