@@ -9,6 +9,7 @@ from reportgen.analyzers.host_events import HostEventsAnalyzer
 from reportgen.analyzers.hosts import HostsAnalyzer
 from reportgen.analyzers.kernels import KernelAnalyzer
 from reportgen.analyzers.matrix_ops import MatrixOpsAnalyzer
+from reportgen.analyzers.memory import MemoryAnalyzer
 from reportgen.analyzers.op_profile import OpProfileAnalyzer
 from reportgen.analyzers.overview import OverviewAnalyzer
 from reportgen.analyzers.steps import StepAnalyzer
@@ -19,6 +20,7 @@ ANALYZERS: tuple[Analyzer, ...] = (
     OpProfileAnalyzer(),
     KernelAnalyzer(),
     MatrixOpsAnalyzer(),
+    MemoryAnalyzer(),
     OverviewAnalyzer(),
     HostsAnalyzer(),
     CollectivesAnalyzer(),

@@ -38,7 +38,7 @@ _SCOPE_DEPTH = 3
 _ROOFLINE_OPS = 150
 _TOP = 10
 _OPENED_CATEGORIES = 12
-_OPENED_ROWS = 30
+_OPENED_ROWS = 10
 
 _SELF = Column(name="self_s", unit="seconds", title="Self time", definition="Time without the ops inside.")
 _SHARE = Column(

@@ -206,6 +206,10 @@ class ModuleTable(Mapping[int, HloModule]):
         """Label of each module, such as "jit_f(123)", without parsing it."""
         return self._labels
 
+    def largest(self, count: int) -> list[int]:
+        """Return the program ids of the modules with the largest protos, largest first."""
+        return sorted(self._protos, key=lambda program: (-len(self._protos[program]), program))[:count]
+
     def __getitem__(self, program: int) -> HloModule:
         """Return a module.
 
