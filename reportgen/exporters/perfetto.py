@@ -6,6 +6,7 @@ of one track that overlap go to lanes of their own. Memory is bounded by one hos
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
@@ -59,8 +60,11 @@ def write_trace(
     """
     with GzipStream(stream) as text:
         writer = _Writer(text, findings, limits or TraceLimits(), start_ns)
-        for view in hosts:
+        remaining = iter(hosts)
+        while (view := next(remaining, None)) is not None:
             writer.add_host(view)
+            del view
+            gc.collect()  # a view and its cores refer to each other, and hold the host's columns
         writer.finish()
     return writer.summary
 
