@@ -13,7 +13,7 @@ NOT_CAPTURED = "not captured"
 
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 _SI_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
-_BINARY_STEPS = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_BINARY_STEPS = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -48,7 +48,7 @@ def binary(value: float) -> str:
     for step, unit in _BINARY_STEPS:
         if abs(value) >= step:
             return f"{significant(value / step)} {unit}"
-    return f"{significant(value)} B"
+    return f"{count(value)} B"
 
 
 def si(value: float, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reportgen.analyzers.allocator import AllocatorAnalyzer
 from reportgen.analyzers.base import Analyzer
 from reportgen.analyzers.clocks import ClockAnalyzer
 from reportgen.analyzers.collectives import CollectivesAnalyzer
@@ -12,6 +13,7 @@ from reportgen.analyzers.matrix_ops import MatrixOpsAnalyzer
 from reportgen.analyzers.memory import MemoryAnalyzer
 from reportgen.analyzers.op_profile import OpProfileAnalyzer
 from reportgen.analyzers.overview import OverviewAnalyzer
+from reportgen.analyzers.program_memory import ProgramMemoryAnalyzer
 from reportgen.analyzers.steps import StepAnalyzer
 
 # In the order in which they run: an analysis may use the results of those before it.
@@ -21,9 +23,11 @@ ANALYZERS: tuple[Analyzer, ...] = (
     KernelAnalyzer(),
     MatrixOpsAnalyzer(),
     MemoryAnalyzer(),
+    AllocatorAnalyzer(),
     OverviewAnalyzer(),
     HostsAnalyzer(),
     CollectivesAnalyzer(),
     HostEventsAnalyzer(),
     ClockAnalyzer(),
+    ProgramMemoryAnalyzer(),
 )

@@ -28,7 +28,7 @@ with open(sys.argv[3], "w") as stream:
 """
 TOOLS = (
     "overview_page", "op_profile", "hlo_stats", "framework_op_stats", "roofline_model", "input_pipeline_analyzer",
-    "kernel_stats",
+    "kernel_stats", "memory_profile",
 )  # fmt: skip
 
 
