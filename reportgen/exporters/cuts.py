@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from reportgen.errors import UsageError
 from reportgen.exporters.limits import Level, TraceLimits, TraceSummary
-from reportgen.exporters.step_times import StepSpan
 from reportgen.exporters.tracks import Section, Track, all_tracks
+from reportgen.profile.step_spans import StepSpan
 
 
 def apply_limits(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from reportgen.document import Finding, Location
-from reportgen.exporters.step_times import StepSpan, slowest
 from reportgen.profile.model import Value
 from reportgen.profile.ops import OpRuns
+from reportgen.profile.step_spans import StepSpan, slowest
 from reportgen.profile.view import HostView
 from reportgen.units import picoseconds
 

@@ -23,8 +23,8 @@ from reportgen.exporters.json_text import PS_PER_NS, quoted
 from reportgen.exporters.limits import TraceLimits, TraceSummary
 from reportgen.exporters.marks import FINDINGS, SLOW_STEPS, Mark, finding_mark, finding_time, step_marks
 from reportgen.exporters.sections import host_sections
-from reportgen.exporters.step_times import step_spans
 from reportgen.exporters.tracks import Counter, FlowEnds, Section, Track
+from reportgen.profile.step_spans import step_spans
 from reportgen.profile.view import HostView
 
 _CHUNK = 1 << 15

@@ -14,12 +14,12 @@ from reportgen.exporters.captured import (
 )
 from reportgen.exporters.derived import OpEvents, derived_tracks, step_track, xla_module_track, xla_op_track
 from reportgen.exporters.op_args import OpArgs, flops_of, hbm_bytes_of, rate_counter
-from reportgen.exporters.step_times import trace_steps
 from reportgen.exporters.tracks import Counter, Section, Track
 from reportgen.profile.attribution import ATTRIBUTION_STATS, attribute
 from reportgen.profile.gpu import stream_lines
 from reportgen.profile.model import HostProfile, Kind, Plane
 from reportgen.profile.ops import OP_LINES
+from reportgen.profile.step_spans import trace_steps
 from reportgen.profile.steps import Steps
 from reportgen.profile.view import Core, HostView
 

@@ -1,4 +1,4 @@
-"""Steps on the profile's clock, which is the clock of a trace."""
+"""Steps over the cores of a host, on the profile's clock, which is that of host threads and of a trace."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reportgen.profile.ops import device_times
 from reportgen.profile.steps import STEPS_LINES, Steps
@@ -43,6 +44,7 @@ class StepSpan:
         start, end: Picoseconds: first start and last end over the cores.
         duration: Picoseconds: the longest over the cores.
         core: Label of the core on which it took longest.
+        partial: Whether the capture cut it on a core, or it has no length.
 
     """
 
@@ -51,31 +53,38 @@ class StepSpan:
     end: int
     duration: int
     core: str
+    partial: bool = False
 
 
 def step_spans(view: HostView) -> list[StepSpan]:
     """Return the steps of a host in the order of their numbers."""
     found: dict[int, StepSpan] = {}
-    for label, steps in _steps_by_core(view):
-        for number, start, end in zip(steps.ids.tolist(), steps.starts.tolist(), steps.ends.tolist(), strict=True):
-            span = StepSpan(number, start, end, end - start, label)
-            if (other := found.get(number)) is not None:
-                longest = max(other, span, key=lambda entry: entry.duration)
-                span = replace(longest, start=min(other.start, start), end=max(other.end, end))
-            found[number] = span
+    for label, steps, partial in _steps_by_core(view):
+        columns = (steps.ids.tolist(), steps.starts.tolist(), steps.ends.tolist(), partial.tolist())
+        for number, start, end, cut in zip(*columns, strict=True):
+            span = StepSpan(number, start, end, end - start, label, cut)
+            found[number] = _joined(found[number], span) if number in found else span
     return [found[number] for number in sorted(found)]
 
 
-def _steps_by_core(view: HostView) -> Iterable[tuple[str, Steps]]:
-    if not view.cores and view.annotations:
-        return [(view.annotations.thread, view.annotations.steps)]
-    return [(core.id.label, trace_steps(core)) for core in view.cores]
+def _joined(first: StepSpan, second: StepSpan) -> StepSpan:
+    longest = max(first, second, key=lambda span: span.duration)
+    start, end = min(first.start, second.start), max(first.end, second.end)
+    return replace(longest, start=start, end=end, partial=first.partial or second.partial)
+
+
+def _steps_by_core(view: HostView) -> Iterable[tuple[str, Steps, NDArray[np.bool_]]]:
+    if not view.active_cores and view.annotations:
+        steps = view.annotations.steps
+        return [(view.annotations.thread, steps, steps.durations <= 0)]
+    return [(core.id.label, trace_steps(core), core.steps.partial(core.runs)) for core in view.active_cores]
 
 
 def slowest(spans: list[StepSpan]) -> list[tuple[StepSpan, float]]:
-    """Return the slowest steps, the slowest first, each with its duration over the median; none where all are alike."""
-    if len(spans) < 2:
+    """Return the slowest whole steps, slowest first, with their duration over the median; none where all are alike."""
+    whole = [span for span in spans if not span.partial]
+    if len(whole) < 2:
         return []
-    median = float(np.median([span.duration for span in spans]))
-    ranked = sorted(spans, key=lambda span: -span.duration)[:_SLOWEST]
+    median = float(np.median([span.duration for span in whole]))
+    ranked = sorted(whole, key=lambda span: -span.duration)[:_SLOWEST]
     return [(span, span.duration / median) for span in ranked if span.duration > _SLOW_RATIO * median > 0]
