@@ -223,7 +223,8 @@ def _table(facts: AllocatorFacts) -> Table:
     rows = [
         {
             "allocator": entry.label, "host": entry.host, "peak": entry.peak,
-            "share": entry.peak / max(1, entry.capacity), "stack": entry.stack, "heap": entry.heap, "free": entry.free, "capacity": entry.capacity,
+            "share": entry.peak / max(1, entry.capacity), "stack": entry.stack, "heap": entry.heap, "free": entry.free,
+            "capacity": entry.capacity,
             "fragmentation": entry.fragmentation, "lifetime_peak": entry.lifetime_peak, "peak_time": entry.peak_time,
             "events": entry.events,
         }
