@@ -7,11 +7,13 @@ from importlib.metadata import entry_points
 from reportgen.rules.base import Rule
 from reportgen.rules.clock_skew import ClockSkew
 from reportgen.rules.core_imbalance import CoreImbalance
+from reportgen.rules.costly_remat import CostlyRemat
 from reportgen.rules.custom_call import CustomCall
 from reportgen.rules.data_formatting import DataFormatting
 from reportgen.rules.data_shuffle import DataShuffle
 from reportgen.rules.dropped_events import DroppedEvents
 from reportgen.rules.exposed_collectives import ExposedCollectives
+from reportgen.rules.fragmentation import Fragmentation
 from reportgen.rules.host_bound import HostBound
 from reportgen.rules.host_transfer import HostTransfer
 from reportgen.rules.idle_chips import IdleChips
@@ -20,6 +22,9 @@ from reportgen.rules.input_bound import InputBound
 from reportgen.rules.low_flops import LowFlops
 from reportgen.rules.memory_bound_conv import MemoryBoundConv
 from reportgen.rules.memory_bound_dot import MemoryBoundDot
+from reportgen.rules.memory_near_capacity import MemoryNearCapacity
+from reportgen.rules.memory_padding import MemoryPadding
+from reportgen.rules.missing_donation import MissingDonation
 from reportgen.rules.padding_waste import PaddingWaste
 from reportgen.rules.precision import Precision
 from reportgen.rules.recompilation import Recompilation
@@ -28,6 +33,7 @@ from reportgen.rules.straggler import Straggler
 from reportgen.rules.too_few_steps import TooFewSteps
 from reportgen.rules.unstable_steps import UnstableSteps
 from reportgen.rules.vector_bound import VectorBound
+from reportgen.rules.vmem_pressure import VmemPressure
 
 RULES: tuple[Rule, ...] = (
     PaddingWaste(),
@@ -46,6 +52,12 @@ RULES: tuple[Rule, ...] = (
     SmallCollectives(),
     Straggler(),
     CoreImbalance(),
+    MemoryNearCapacity(),
+    MemoryPadding(),
+    MissingDonation(),
+    CostlyRemat(),
+    VmemPressure(),
+    Fragmentation(),
     UnstableSteps(),
     TooFewSteps(),
     IdleChips(),

@@ -6,6 +6,7 @@ in one place, `reportgen.rules.run`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -137,6 +138,19 @@ class Evidences:
         profile = self.facts("op-profile")
         captured = profile.total / len(profile.cores) if profile is not None and profile.cores else None
         return self.step_time or captured
+
+    @property
+    def memory(self) -> float | None:
+        """What savings of memory are compared with, in bytes.
+
+        The geometric mean of what the program needs and what the device has: half of a small program is worth naming,
+        but little is won by it.
+        """
+        facts = self.facts("program-memory")
+        if facts is None:
+            return None
+        needed = max(program.allocated for program in facts.programs)
+        return math.sqrt(needed * facts.capacity) if facts.capacity else float(needed)
 
     @property
     def framework(self) -> str:

@@ -127,8 +127,7 @@ def worth_of(draft: Draft, evidence: Evidences) -> float:
     """Return the likely saving's share of its whole; without a saving, a part of what is at stake."""
     if draft.saving is None:
         return STAKE_WORTH * draft.stake
-    memory = evidence.metric("memory_capacity") or evidence.metric("peak_memory")
-    whole = memory if draft.saving.unit == "bytes" else evidence.whole
+    whole = evidence.memory if draft.saving.unit == "bytes" else evidence.whole
     return draft.saving.likely / whole if whole else 0.0
 
 
