@@ -9,7 +9,7 @@ import signal
 import subprocess
 import termios
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 
 _TAIL_LIMIT = 8 << 20
@@ -36,8 +36,7 @@ def run_through(command: Sequence[str], environment: Mapping[str, str]) -> tuple
     """
     tee = _Tee(_STDERR)
     together = os.path.sameopenfile(_STDOUT, _STDERR)
-    children: list[subprocess.Popen[bytes]] = []
-    with _forwarded_signals(children, tee):
+    with _forwarded_signals(tee) as forward_to:
         try:
             child = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
                 command, env=environment, stdout=tee.entrance if together else None, stderr=tee.entrance
@@ -45,7 +44,7 @@ def run_through(command: Sequence[str], environment: Mapping[str, str]) -> tuple
         except OSError:
             tee.close()
             raise
-        children.append(child)
+        forward_to(child)
         tee.pump()
         code = child.wait()
     return (code if code >= 0 else 128 - code), tee.close()
@@ -105,26 +104,38 @@ class _Tee:
 
 
 @contextlib.contextmanager
-def _forwarded_signals(children: list[subprocess.Popen[bytes]], tee: _Tee) -> Iterator[None]:
-    """Pass signals on to the child instead of dying of them; needs the main thread."""
+def _forwarded_signals(tee: _Tee) -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Pass signals on instead of dying of them; yields what names the child, and those that came before then reach it.
+
+    Python delivers signals to the main thread alone: in another one nothing is passed on.
+    """
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     def forward(number: int, _frame: FrameType | None) -> None:
-        if children and not (number in _FROM_KEYBOARD and _terminal_sends_signals()):
+        if number in _FROM_KEYBOARD and _terminal_sends_signals():
+            return
+        if children:
             children[0].send_signal(number)
+        else:
+            early.append(number)
+
+    def forward_to(child: subprocess.Popen[bytes]) -> None:
+        children.append(child)
+        for number in early:
+            child.send_signal(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield forward_to
         return
-    numbers = [getattr(signal, name) for name in _FORWARDED]
-    before = {number: signal.getsignal(number) for number in numbers}
-    changed = {number: old for number, old in before.items() if old is not signal.SIG_IGN}
-    for number in changed:
-        signal.signal(number, forward)
-    before_resize = signal.signal(signal.SIGWINCH, lambda *_: tee.resize())
+    handlers = {getattr(signal, name): forward for name in _FORWARDED}
+    handlers = {number: handler for number, handler in handlers.items() if signal.getsignal(number) != signal.SIG_IGN}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, lambda *_: tee.resize())
     try:
-        yield
+        yield forward_to
     finally:
-        for number, old in (*changed.items(), (signal.SIGWINCH, before_resize)):
+        for number, old in before.items():
             signal.signal(number, old)
 
 

@@ -76,7 +76,7 @@ def run_script(
     output: Path,
     options: RunOptions | None = None,
     say: Callable[[str], None] = lambda _line: None,
-    report: ReportHook = write_report,
+    report: ReportHook | None = write_report,
     oom: OomHook = write_oom_report,
 ) -> ScriptResult:
     """Run a command, capture the Python process in it that trains, and report.
@@ -88,7 +88,7 @@ def run_script(
         output: Folder for the profile (in TensorBoard's layout) and the report; it is made.
         options: What to trace.
         say: Is told what came of it, a line at a time.
-        report: Writes the report of a captured run.
+        report: Writes the report of a captured run; None for no report.
         oom: Writes the report of a script that ran out of memory.
 
     Raises:
@@ -118,7 +118,7 @@ def run_script(
         if oom_folder is not None:
             moved = oom_folder / _DUMP
             _attempt(lambda: oom(oom_folder / "output.log", moved if moved.is_dir() else dump, output), say)
-        if run_folder is not None:
+        if run_folder is not None and report is not None:
             _attempt(lambda: _report(report, run_folder, output, say), say)
         return ScriptResult(exit_code, run_folder, oom_folder)
     finally:

@@ -27,9 +27,11 @@ def run(
     device_level: Annotated[int, typer.Option(min=0, max=1, help="1 records the accelerator.")] = 1,
     python_level: Annotated[int, typer.Option(min=0, max=1, help="1 records every Python call (slow).")] = 0,
     dump: Annotated[bool, typer.Option(help="Let XLA write its programs, for the case that memory runs out.")] = True,
+    report: Annotated[bool, typer.Option(help="Write the report of what was captured.")] = True,
 ) -> None:
     """Run a JAX or TensorFlow script unchanged, capture it, and report; exits with the script's own code."""
     from reportgen.capture.options import TraceLevels, parse_duration, parse_steps  # noqa: PLC0415
+    from reportgen.capture.reporting import write_report  # noqa: PLC0415
     from reportgen.capture.script import RunOptions, run_script  # noqa: PLC0415
 
     options = RunOptions(
@@ -39,4 +41,5 @@ def run(
         levels=TraceLevels(host_level, device_level, python_level),
         dump=dump,
     )
-    raise typer.Exit(run_script(command, output, options, common.warn).exit_code)
+    result = run_script(command, output, options, common.warn, write_report if report else None)
+    raise typer.Exit(result.exit_code)

@@ -19,7 +19,9 @@ CAPTURE = [sys.executable, "-m", "reportgen", "capture"]
 
 def capture(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [*CAPTURE, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=ROOT, timeout=60, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment(), cwd=ROOT, timeout=150, check=False
+    )
 
 
 def test_prints_the_run_folder_alone_on_stdout(tmp_path: Path) -> None:
@@ -72,12 +74,12 @@ def test_ctrl_c_keeps_what_came_and_stops_the_server(jax_server: Program, tmp_pa
     assert "capturing 40 s" in process.stderr.readline()
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: the servers were told to stop" in err
     (profile,) = Path(out.strip()).iterdir()
     assert b"train" in profile.read_bytes()
-    free = CaptureOptions(duration_s=0.3, busy_wait_s=0)
+    free = CaptureOptions(duration_s=0.3, busy_wait_s=0, until_steps=1)
     assert capture_run([jax_server.address], tmp_path, free).captured[0].steps
 
 
@@ -87,7 +89,7 @@ def test_ctrl_c_before_anything_came(tmp_path: Path) -> None:
     assert process.stderr is not None
     assert "waiting up to 40 s" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted: nothing was captured" in err
     assert list(tmp_path.iterdir()) == []

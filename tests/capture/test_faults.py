@@ -14,7 +14,7 @@ from reportgen.capture.options import CaptureOptions
 from reportgen.errors import CaptureError, UsageError
 from tests.capture.servers import StandIn, free_port, make_profile, mute_listener, serving, web_server
 
-QUICK = CaptureOptions(duration_s=0.01, connect_timeout_s=1, busy_wait_s=0)
+QUICK = CaptureOptions(duration_s=0.01, busy_wait_s=0)
 
 
 def failure_at(address: str, logdir: Path, options: CaptureOptions = QUICK) -> CaptureError:
@@ -47,7 +47,7 @@ def test_plain_web_server(tmp_path: Path) -> None:
 
 def test_server_that_never_answers(tmp_path: Path) -> None:
     with mute_listener() as address:
-        error = failure_at(address, tmp_path)
+        error = failure_at(address, tmp_path, CaptureOptions(duration_s=0.01, connect_timeout_s=1))
     assert "no answer within 1 s" in error.message
     assert "tunnel" in error.hint
 
