@@ -15,7 +15,6 @@ from reportgen.document import Axis, Chart, Series
 _MAX_POINTS = 1500
 _LANE = 20.0
 _DOT = 3.6
-_FILL_OPACITY = 0.16
 
 # Corners of the signs for points, around (0, 0): a circle, a square, a diamond, a triangle, so that series differ
 # by more than colour.
@@ -33,10 +32,10 @@ def curve(chart: Chart) -> Sheet:
     sheet.grid(x, "x")
     sheet.axis_titles(chart.x.label, chart.y.label)
     ends: list[EndLabel] = []
-    for index, (one, (across, up)) in enumerate(zip(curves, places, strict=True)):
+    for index, (one, (across, up)) in reversed(list(enumerate(zip(curves, places, strict=True)))):  # the first on top
         points = np.stack([x.position(across), y.position(up)], axis=1)
         if len(points):
-            sheet.step_curve(_thinned(points), colour(one.role), _FILL_OPACITY if index == 0 else 0.0)
+            sheet.step_curve(_thinned(points), colour(one.role), main=index == 0)
             ends.append(EndLabel(float(points[-1, 1]), one.name, colour(one.role)))
             _point_at(sheet, one, x)
     for one in chart.series:
@@ -114,7 +113,9 @@ def spans(chart: Chart) -> Sheet:
         if lanes:  # the first lane on top, with a little air between lanes
             down, up = 1 - y.position(high - 0.12), 1 - y.position(low + 0.12)
         marks = Marks(one.labels, one.row_ids)
-        sheet.rectangles(x.position(one.x[:count]), x.position(one.ends[:count]), down, up, colour(one.role), marks)
+        sheet.rectangles(
+            x.position(one.x[:count]), x.position(one.ends[:count]), down, up, colour(one.role), marks, parted=True
+        )
     end_labels(sheet, guides(sheet, chart.guides, x, y))
     if len(chart.series) > 1:
         legend(sheet, chart.series, 22.0)

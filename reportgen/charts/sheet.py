@@ -25,6 +25,8 @@ from reportgen.charts.text import middle, visible
 WIDTH = 760.0
 FONT_SIZE = 11.0
 LINE = 14.0
+_HAIR = 0.4
+_FILL_OPACITY = 0.16
 MAX_MARKS = 400
 _LETTER = 0.62 * FONT_SIZE  # mean width of a letter in the wider of common sans-serif fonts
 _LABEL_LETTERS = 34
@@ -126,27 +128,40 @@ class Sheet:
             self.text(-self.across(self.margins.left - 4), 1 + self.down(14), label(y, 80), muted=True)
 
     def rectangles(
-        self, left: ArrayLike, right: ArrayLike, low: ArrayLike, high: ArrayLike, hue: str, marks: Marks
+        self,
+        left: ArrayLike,
+        right: ArrayLike,
+        low: ArrayLike,
+        high: ArrayLike,
+        hue: str,
+        marks: Marks,
+        *,
+        parted: bool = False,
     ) -> None:
-        """Draw rectangles of one colour, pointed at one by one where `marks` says something of them."""
+        """Draw rectangles of one colour, pointed at one by one where `marks` says something of them.
+
+        `parted` draws a hair's breadth of paper around each, so that neighbours can be told apart.
+        """
         edges = np.broadcast_arrays(
             *(np.atleast_1d(np.asarray(edge, dtype=np.float64)) for edge in (left, right, low, high))
         )
         x0, x1, y0, y1 = edges
         corners = np.stack([np.stack([x0, x0, x1, x1], 1), np.stack([y0, y1, y1, y0], 1)], 2)
-        self.polygons(corners, hue, marks)
+        self.polygons(corners, hue, marks, edge=PAPER if parted else "none")
 
-    def polygons(self, corners: Floats, hue: str, marks: Marks, *, kind: str = "marks") -> None:
+    def polygons(self, corners: Floats, hue: str, marks: Marks, *, kind: str = "marks", edge: str = "none") -> None:
         """Draw closed polygons; `corners` has the shape (polygons, corners, 2)."""
         single = min(len(corners), MAX_MARKS) if marks.labels or marks.rows else 0
         if single:
             group = f"{kind}{len(self.marks)}"
             self.marks[group] = marks
             self._add(
-                PolyCollection(list(corners[:single]), facecolors=hue, edgecolors="none", clip_on=False, gid=group)
+                PolyCollection(
+                    list(corners[:single]), facecolors=hue, edgecolors=edge, linewidths=_HAIR, clip_on=False, gid=group
+                )
             )
         if len(corners) > single:
-            self._compound(corners[single:], hue)
+            self._compound(corners[single:], hue, edge)
 
     def points(self, x: Floats, y: Floats, sign: str, radius: float, hue: str, marks: Marks) -> None:
         """Draw points with a sign, a matplotlib marker, pointed at one by one where `marks` says something of them."""
@@ -163,22 +178,27 @@ class Sheet:
                 )
             )  # fmt: skip
 
-    def step_curve(self, points: Floats, hue: str, opacity: float) -> None:
-        """Draw a line that keeps each point's height until the next, to the right edge, and fill below it."""
+    def step_curve(self, points: Floats, hue: str, *, main: bool) -> None:
+        """Draw a line that keeps each point's height until the next, to the right edge.
+
+        The area below the main curve of a chart is filled; others are dashed.
+        """
         corners = np.stack([np.repeat(points[:, 0], 2)[1:], np.repeat(points[:, 1], 2)[:-1]], axis=1)
         corners = np.vstack([corners, [[1.0, points[-1, 1]]]])
-        if opacity:
+        if main:
             floor = np.array([[1.0, 0.0], [points[0, 0], 0.0]])
             area = Path(np.vstack([corners, floor]))
-            self.axes.add_artist(PathPatch(area, facecolor=hue, alpha=opacity, edgecolor="none", clip_on=False))
-        self.axes.add_artist(PathPatch(Path(corners), facecolor="none", edgecolor=hue, linewidth=1.4, clip_on=False))
+            self.axes.add_artist(PathPatch(area, facecolor=hue, alpha=_FILL_OPACITY, edgecolor="none", clip_on=False))
+        dashes = "solid" if main else (0, (4, 2))
+        line = PathPatch(Path(corners), facecolor="none", edgecolor=hue, linewidth=1.4, linestyle=dashes, clip_on=False)
+        self.axes.add_artist(line)
 
-    def _compound(self, corners: Floats, hue: str) -> None:
+    def _compound(self, corners: Floats, hue: str, edge: str) -> None:
 
         count, size, _ = corners.shape
         vertices = np.concatenate([corners, corners[:, :1]], axis=1).reshape(-1, 2)
         codes = np.tile([Path.MOVETO, *[Path.LINETO] * (size - 1), Path.CLOSEPOLY], count)
-        patch = PathPatch(Path(vertices, codes), facecolor=hue, edgecolor="none", clip_on=False)
+        patch = PathPatch(Path(vertices, codes), facecolor=hue, edgecolor=edge, linewidth=_HAIR, clip_on=False)
         self.axes.add_artist(patch)
 
     def hits(

@@ -11,7 +11,7 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
-from reportgen.renderers.cells import block, exact, line, name, number
+from reportgen.renderers.cells import block, exact, field_text, line, name, number
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_ID = 96
@@ -44,12 +44,14 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+
     found.filters |= {
         "line": line,
         "block": block,
         "quantity": number,
         "exact": exact,
         "name": lambda text: Markup(name(text)),  # noqa: S704 - escaped there
+        "field_text": lambda text, display: Markup(field_text(text, display)),  # noqa: S704 - escaped there
     }
     return found
 

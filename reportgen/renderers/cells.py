@@ -13,20 +13,24 @@ FLAME_STEPS = 20
 _NAME_LETTERS = 44
 _TEXT_LETTERS = 160
 _MAX_WHOLE = 1200
-_LONG = ' class="long"'
+_HUGE = 10**300
 _MISSING = '<td class="na">not captured</td>'
 
 
 def exact(value: float, unit: str) -> str:
     """Return a number in full, with the name of its unit."""
-    return f"{value!r} {unit}".rstrip()
+    return f"{bounded(value)!r} {unit}".rstrip()
+
+
+def bounded(value: float) -> float:
+    """Return a number, infinite where it is a whole number that no float can hold: JSON knows no limit."""
+    return value if isinstance(value, float) or abs(value) < _HUGE else math.copysign(math.inf, value > 0 or -1)
 
 
 def number(value: float, unit: str) -> str:
     """Format a number; a plain whole number, such as that of a step, stays as it is."""
-    if unit == "" and isinstance(value, int):
-        return str(value)
-    return units.quantity(value, unit)
+    value = bounded(value)
+    return str(value) if unit == "" and isinstance(value, int) else units.quantity(value, unit)
 
 
 def cell(value: Cell, column: Column) -> str:
@@ -37,8 +41,9 @@ def cell(value: Cell, column: Column) -> str:
         return f"<td>{'<b>yes</b>' if value else 'no'}</td>"
     if isinstance(value, str):
         return f"<td>{name(value) if column.display == 'code' else words(value)}</td>"
+    value = bounded(value)
     text = number(value, column.unit)
-    whole = f' title="{escape(exact(value, column.unit))}"' if column.unit or text != str(value) else ""
+    whole = "" if text.replace(",", "") == str(value) else f' title="{escape(exact(value, column.unit))}"'
     if column.display == "bar":
         return f'<td class="n bar"{whole}><i class="w{_hundredths(value)}"></i>{text}</td>'
     if column.display == "flame":
@@ -54,29 +59,38 @@ def name(text: str) -> str:
     """Return a name from the profile, cut in the middle, with the whole on demand."""
     shown = visible(text)
     if len(shown) <= _NAME_LETTERS:
-        return f"<code><bdi>{escape(shown)}</bdi></code>"
-    whole = escape(shortened(shown, _MAX_WHOLE))
-    short = escape(middle(shown, _NAME_LETTERS))
-    return (
-        f'<details class="name"><summary><code><bdi>{short}</bdi></code></summary>'
-        f"<code><bdi>{whole}</bdi></code></details>"
-    )
+        return f"<code>{isolated(shown)}</code>"
+    whole, short = isolated(shortened(shown, _MAX_WHOLE)), isolated(middle(shown, _NAME_LETTERS))
+    return f'<details class="name"><summary><code>{short}</code></summary><code>{whole}</code></details>'
 
 
 def link(text: str, anchor: str) -> str:
     """Return a name as a link, cut in the middle, with the whole as its title."""
     shown = visible(text)
     whole = f' title="{escape(shortened(shown, _MAX_WHOLE))}"' if len(shown) > _NAME_LETTERS else ""
-    return f'<a href="#{anchor}"{whole}><code><bdi>{escape(middle(shown, _NAME_LETTERS))}</bdi></code></a>'
+    return f'<a href="#{anchor}"{whole}><code>{isolated(middle(shown, _NAME_LETTERS))}</code></a>'
 
 
 def words(text: str) -> str:
     """Return text of a cell; long text folds."""
     shown = visible(text)
+    if len(shown) <= _NAME_LETTERS:
+        return isolated(shown)
     if len(shown) <= _TEXT_LETTERS:
-        return f"<bdi{_LONG if len(shown) > _NAME_LETTERS else ''}>{escape(shown)}</bdi>"
-    short, whole = escape(middle(shown, _TEXT_LETTERS)), escape(shortened(shown, _MAX_WHOLE))
-    return f'<details class="name long"><summary><bdi>{short}</bdi></summary><bdi>{whole}</bdi></details>'
+        return f'<span class="long">{isolated(shown)}</span>'
+    whole, short = isolated(shortened(shown, _MAX_WHOLE)), isolated(middle(shown, _TEXT_LETTERS))
+    return f'<details class="name long"><summary>{short}</summary>{whole}</details>'
+
+
+def isolated(text: str) -> str:
+    """Return text as HTML whose direction of writing cannot reach its surroundings; plain ASCII has only one."""
+    return escape(text) if text.isascii() else f"<bdi>{escape(text)}</bdi>"
+
+
+def field_text(text: str, display: str) -> str:
+    """Return a labelled value's text as HTML."""
+    shown = isolated(visible(shortened(text, _MAX_WHOLE)))
+    return f"<code>{shown}</code>" if display == "code" else shown
 
 
 def line(text: str, limit: int = 2000) -> str:

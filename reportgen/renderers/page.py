@@ -75,6 +75,7 @@ class Page:
 
     Attributes:
         findings, silenced: Findings that stand by themselves, and those that another one explains.
+        verdict, more_verdict: The verdict's first sentence, and what follows.
         facts: What was profiled, on what, when.
         modelled, warnings: How the timeline was modelled, if it was; and the other data-quality warnings.
         check_groups: (status, title, checks) of every outcome but "found".
@@ -88,6 +89,7 @@ class Page:
         self._pictures = pictures
         self._tables_done: set[str] = set()
         self.findings, self.silenced = words.standing(document)
+        self.verdict, self.more_verdict = words.first_sentence(document.verdict)
         self.facts = words.facts(document)
         self.modelled, self.warnings = words.modelled_and_warnings(document)
         pages = {rule: rule_page(rule) for rule in anchors.rules}

@@ -23,7 +23,7 @@ LEFT = 190
 LANE = 18
 TOP = 20
 GRAIN = 1_000_000
-_MAX_BLOCKS = 4000
+_MAX_BLOCKS = 3000
 _MAX_LANES = 60
 _MAX_NAME = 120
 _LONGEST = 20
@@ -66,7 +66,7 @@ class TimelineView:
 
 
 def timeline_view(timeline: Timeline, anchor: str) -> TimelineView:
-    """Return the lanes and blocks of a timeline, at most 60 lanes and about 4000 blocks."""
+    """Return the lanes and blocks of a timeline, at most 60 lanes and about 3000 blocks."""
     lanes = timeline.lanes[:_MAX_LANES]
     duration = timeline.duration or 1.0
     raw = [_events(lane, timeline, duration) for lane in lanes]

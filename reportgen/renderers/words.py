@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from reportgen import units
 from reportgen.document import Finding, Metric, ReportDocument, Saving, Threshold
 
@@ -13,6 +15,7 @@ CHECK_GROUPS = (
     ("error", "failed while checking"),
 )
 NO_FINDINGS = "Nothing was found that is worth changing."
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d])")
 _MODELLED_HEAD = "Modelled timeline:"
 _MODELLED = "The times in this report were computed from the compiled program, not measured on a device."
 
@@ -36,6 +39,12 @@ def facts(document: ReportDocument) -> list[str]:
         f"{units.seconds(profile.duration)} long" if profile.duration is not None else "",
     ]
     return [one for one in found if one]
+
+
+def first_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence of a text, and the rest."""
+    parts = _SENTENCE_END.split(text, maxsplit=1)
+    return parts[0], parts[1] if len(parts) > 1 else ""
 
 
 def modelled_and_warnings(document: ReportDocument) -> tuple[str, tuple[str, ...]]:

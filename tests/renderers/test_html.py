@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import msgspec
@@ -10,7 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reportgen.document import Heading, ReportDocument, Section, Table, TableBlock, Text, Tiles
+from reportgen.document import (
+    Column,
+    Field,
+    Heading,
+    KeyValues,
+    ReportDocument,
+    Section,
+    Table,
+    TableBlock,
+    Text,
+    Tiles,
+)
 from reportgen.renderers import render
 from reportgen.renderers.cells import exact, flame_colours, luminance
 from reportgen.renderers.html import render_html
@@ -83,6 +95,22 @@ def test_missing_values_say_so_and_are_no_zero(page: Page, source: str) -> None:
     assert '<span class="value na">not captured</span>' in source
     assert "Capture with device_tracer_level=1." in page.text
     assert source.count('<td class="na">not captured</td>') >= 1
+
+
+ODD_NUMBERS = {"endless": 10**5000, "deep": -(10**400), "inf": math.inf, "nan": math.nan, "tiny": 1e-320, "int": 2**63}
+
+
+@pytest.mark.parametrize("value", ODD_NUMBERS.values(), ids=ODD_NUMBERS)
+def test_numbers_without_measure_are_shown_somehow(document: ReportDocument, value: float) -> None:
+    kinds = ("bar", "flame", "number", "text")
+    units = ("fraction", "bytes", "seconds", "")
+    columns = tuple(Column(name=unit + kind, unit=unit, display=kind) for kind in kinds for unit in units)  # type: ignore[arg-type]
+    table = Table(title="t", columns=columns, rows=((value,) * len(columns),))
+    sections = (Section(id="a", title="A", blocks=(TableBlock("t"), KeyValues((Field(label="f", value=value),)))),)
+    odd = msgspec.structs.replace(document, tables={"t": table}, sections=sections)
+    page = read(render_html(odd).files["report.html"])
+    assert ("not finite" in page.text) == (value not in (1e-320, 2**63))
+    assert render(odd, "md").files["report.md"]
 
 
 def test_numbers_show_three_digits_and_keep_the_whole(source: str) -> None:
@@ -229,7 +257,7 @@ def test_colours_of_utilisation_are_readable() -> None:
 def test_hostile_text_everywhere_is_harmless(document: ReportDocument, text: str) -> None:
     calm = read(render(poisoned(document, lambda given: "calm " + given), "html").files["report.html"])
     page = read(render(poisoned(document, lambda given: f"{text}{given}"), "html").files["report.html"])
-    folding = {"details", "summary", "code", "bdi", "pre", "p"}  # long names fold, lines become blocks
+    folding = {"details", "summary", "code", "bdi", "pre", "p", "span"}  # long names fold, lines are blocks
     assert [tag for tag in page.tags if tag not in folding] == [tag for tag in calm.tags if tag not in folding]
 
 
