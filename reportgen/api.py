@@ -8,23 +8,21 @@ document = reportgen.analyze("logdir")              # the document alone
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.run import Analysis, analyze_run
+from reportgen.assembly.builder import build_document
 from reportgen.document import ReportDocument
-from reportgen.errors import InputError, UsageError
+from reportgen.errors import UsageError
 from reportgen.output import atomic, write_files
-from reportgen.profile.view import HostView
 from reportgen.renderers import render
-from reportgen.report.builder import build_document
 from reportgen.rules import all_rules
 from reportgen.rules.run import run_rules
 from reportgen.settings import Settings
-from reportgen.sources.load import load_host
 from reportgen.sources.locate import Run, find_run
 
 Progress = Callable[[int, int], None]
@@ -95,8 +93,7 @@ def report(
     settings = settings or Settings()
     _refuse_unknown(formats)
     run = load(path, settings)
-    analysis = analyze_run(run, settings, ANALYZERS, progress)
-    document = document_of(analysis)
+    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
     rendered = [render(document, name) for name in formats if name != "trace"]
     folder = Path(output)
     files = [file for result in rendered for file in write_files(folder, result.files)]
@@ -104,7 +101,7 @@ def report(
     if "trace" in formats:
         target = folder / _FILE_NAMES["trace"]
         with atomic(target) as temporary, temporary.open("wb") as stream:
-            _write_trace(run, analysis, document, stream)
+            _write_trace(run, settings, document, stream)
         files.append(target)
     return Written(document, tuple(files), tuple(warnings))
 
@@ -122,31 +119,20 @@ def report_bytes(
     settings = settings or Settings()
     _refuse_unknown([name])
     run = load(path, settings)
-    analysis = analyze_run(run, settings, ANALYZERS, progress)
-    document = document_of(analysis)
+    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
     if name != "trace":
         return next(iter(render(document, name).files.values()))
     stream = io.BytesIO()
-    _write_trace(run, analysis, document, stream)
+    _write_trace(run, settings, document, stream)
     return stream.getvalue()
 
 
-def _write_trace(run: Run, analysis: Analysis, document: ReportDocument, stream: BinaryIO) -> None:
-    """Write a run's trace for Perfetto, host by host, on one clock, with the findings of its document."""
-    from reportgen.exporters.perfetto import write_trace  # noqa: PLC0415
+def _write_trace(run: Run, settings: Settings, document: ReportDocument, stream: BinaryIO) -> None:
+    """Write a run's trace for Perfetto with the findings of its document; the document names hosts that are missing."""
+    from reportgen.exporters.limits import TraceLimits  # noqa: PLC0415
+    from reportgen.exporters.of_run import write_run_trace  # noqa: PLC0415
 
-    starts = [host.start_ns for host in analysis.hosts if host.start_ns is not None]
-    views = _views(run, analysis.settings)
-    write_trace(views, stream, findings=document.findings, start_ns=min(starts, default=None))
-
-
-def _views(run: Run, settings: Settings) -> Iterator[HostView]:
-    """Yield the hosts that can be read, one in memory at a time; the document names the others."""
-    for file in run.files:
-        try:
-            yield HostView(load_host(file)[0], settings)
-        except InputError:
-            continue
+    write_run_trace(run, settings, stream, TraceLimits(), document.findings)
 
 
 def _refuse_unknown(formats: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from reportgen.analyzers.clocks import ClockAnalyzer
 from reportgen.analyzers.collectives import CollectivesAnalyzer
 from reportgen.analyzers.host_events import HostEventsAnalyzer
 from reportgen.analyzers.hosts import HostsAnalyzer
+from reportgen.analyzers.input_pipeline import InputPipelineAnalyzer
 from reportgen.analyzers.kernels import KernelAnalyzer
 from reportgen.analyzers.matrix_ops import MatrixOpsAnalyzer
 from reportgen.analyzers.memory import MemoryAnalyzer
@@ -15,6 +16,7 @@ from reportgen.analyzers.op_profile import OpProfileAnalyzer
 from reportgen.analyzers.overview import OverviewAnalyzer
 from reportgen.analyzers.program_memory import ProgramMemoryAnalyzer
 from reportgen.analyzers.steps import StepAnalyzer
+from reportgen.analyzers.timeline import TimelineAnalyzer
 
 # In the order in which they run: an analysis may use the results of those before it.
 ANALYZERS: tuple[Analyzer, ...] = (
@@ -22,9 +24,11 @@ ANALYZERS: tuple[Analyzer, ...] = (
     OpProfileAnalyzer(),
     KernelAnalyzer(),
     MatrixOpsAnalyzer(),
+    InputPipelineAnalyzer(),
     MemoryAnalyzer(),
     AllocatorAnalyzer(),
     OverviewAnalyzer(),
+    TimelineAnalyzer(),
     HostsAnalyzer(),
     CollectivesAnalyzer(),
     HostEventsAnalyzer(),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reportgen import __version__
-from reportgen.cli import capture, check, report, run
+from reportgen.cli import capture, check, report, run, trace
 from reportgen.errors import ReportgenError
 
 app = typer.Typer(
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 app.command()(report.report)
 app.command()(capture.capture)
+app.command()(check.check)
+app.command()(trace.trace)
 app.command()(check.check)
 app.command(context_settings=run.CONTEXT_SETTINGS)(run.run)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,7 +50,7 @@ def make_settings(
     from reportgen.settings import Settings  # noqa: PLC0415
 
     settings = Settings().with_file(file) if file else Settings()
-    given = {
+    given: dict[str, Any] = {
         "peak_flops": peak_flops,
         "hbm_bandwidth": hbm_bandwidth,
         "hbm_capacity": hbm_capacity,

@@ -9,6 +9,8 @@ import typer
 
 from reportgen.cli import common
 
+_SERVER = "grpc://"
+
 
 def report(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A profile, run folder, log folder or grpc://HOST:PORT.")],
@@ -54,6 +56,8 @@ def report(
         file=settings_file,
     )
     chosen = common.split([formats])
+    if path.startswith(_SERVER):
+        path = _captured(path, output)
     to_stdout = output == "-"
     if to_stdout and len(chosen) != 1:
         common.warn(f"-o - writes exactly one format, found {len(chosen)}: give --format html, md, json or trace.")
@@ -68,6 +72,17 @@ def report(
     typer.echo(written.document.verdict, err=True)
     for file in written.files:
         typer.echo(f"wrote {file} ({_size(file)})", err=True)
+
+
+def _captured(addresses: str, output: str) -> str:
+    """Capture from profiler servers and return the run's folder, beside the report; here, where - is the output."""
+    from reportgen.capture.client import capture_run  # noqa: PLC0415
+
+    folder = Path("." if output == "-" else output)
+    result = capture_run([addresses], folder, progress=common.warn)
+    for host in result.missing:
+        common.warn(f"{host.address}: {host.reason}")
+    return str(result.run_folder)
 
 
 def _list(path: str) -> None:

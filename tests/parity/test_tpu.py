@@ -10,7 +10,7 @@ import pytest
 from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.run import Analysis, analyze_run
 from reportgen.document import ReportDocument
-from reportgen.report.builder import build_document
+from reportgen.assembly.builder import build_document
 from reportgen.rules.run import Verdicts
 from reportgen.settings import Settings
 from reportgen.sources.locate import find_run

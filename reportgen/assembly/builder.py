@@ -10,6 +10,8 @@ from reportgen.analyzers.base import Analyzer
 from reportgen.analyzers.inventory import HostInfo
 from reportgen.analyzers.run import Analysis
 from reportgen.analyzers.steps import HOW_TO_ANNOTATE
+from reportgen.assembly.glossary import GLOSSARY
+from reportgen.assembly.verdict import verdict_of
 from reportgen.document import (
     SCHEMA_VERSION,
     Block,
@@ -32,8 +34,6 @@ from reportgen.document import (
     Tiles,
 )
 from reportgen.profile.steps import StepSource
-from reportgen.report.glossary import GLOSSARY
-from reportgen.report.verdict import verdict_of
 from reportgen.rules.run import Verdicts
 from reportgen.units import percent
 
