@@ -21,7 +21,6 @@ app = typer.Typer(
 )
 app.command()(report.report)
 app.command()(capture.capture)
-app.command()(check.check)
 app.command()(trace.trace)
 app.command()(check.check)
 app.command(context_settings=run.CONTEXT_SETTINGS)(run.run)
