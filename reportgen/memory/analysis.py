@@ -161,6 +161,7 @@ class _Reader:
             id=logical.id,
             name=instruction.name + (f"{{{','.join(map(str, index))}}}" if index else ""),
             instruction=instruction.name,
+            index=index,
             category=category(instruction),
             allocation_type=allocation_type(allocation),
             size=logical.size,

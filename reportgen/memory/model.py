@@ -31,6 +31,7 @@ class Buffer:
         id: XLA's logical buffer id.
         name: The instruction that defines it, with the index into its tuple: `copy-start{0}`.
         instruction: The instruction's name alone.
+        index: Where in the instruction's tuple it lies; empty for the whole.
         category: Its category, as in `reportgen.profile.hlo.category`.
         allocation_type: One of `ALLOCATION_TYPES`.
         size: Bytes that it takes.
@@ -49,6 +50,7 @@ class Buffer:
     id: int
     name: str
     instruction: str
+    index: tuple[int, ...]
     category: str
     allocation_type: str
     size: int

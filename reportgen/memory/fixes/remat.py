@@ -1,0 +1,148 @@
+"""Rematerialisation: what the forward pass keeps for the backward pass, and could compute again.
+
+A layer that is checkpointed keeps only what enters it. Of n layers that each keep r bytes, of which b enter, n*r
+shrinks to n*b and the r of the one layer that is being computed again. Where a layer keeps nothing but what enters it,
+a checkpoint saves nothing and may cost: it is not advised then.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from reportgen import units
+from reportgen.memory.fixes.model import Fix, Step, fix
+from reportgen.memory.fixes.state import is_forward, trains
+from reportgen.memory.forecast import Program, Saved
+from reportgen.memory.model import TEMPORARY, Buffer
+
+_STEPS = (
+    Step(
+        "jax",
+        "Checkpoint each layer; in a scan, checkpoint the body.",
+        "layer = jax.checkpoint(layer)\n"
+        "x, _ = jax.lax.scan(jax.checkpoint(body), x, params)  # one layer's code, one layer's values at a time",
+    ),
+    Step("jax", "Keep what is dear to compute.", "jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)"),
+    Step("tensorflow", "Compute a layer again in the backward pass.", "layer = tf.recompute_grad(layer)"),
+    Step(
+        "pytorch_xla",
+        "Checkpoint each layer.",
+        "from torch_xla.utils.checkpoint import checkpoint\nx = checkpoint(layer, x)",
+    ),
+)
+_OFFLOAD_STEPS = (
+    Step(
+        "jax",
+        "Name what the scanned layer keeps, and let the policy move it to the host between the passes.",
+        "from jax.ad_checkpoint import checkpoint_name\n"
+        "hidden = checkpoint_name(x @ up, 'hidden')\n"
+        "policy = jax.checkpoint_policies.save_and_offload_only_these_names(\n"
+        "    names_which_can_be_saved=[], names_which_can_be_offloaded=['hidden'],\n"
+        "    offload_src='device', offload_dst='pinned_host')\n"
+        "x, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy), x, params)",
+    ),
+)
+_LEAST_LAYERS = 2
+
+
+class Kept(NamedTuple):
+    """What the forward pass keeps: layers, bytes kept by each, bytes of those that enter it, and the buffers.
+
+    `scanned` says that the layers are the turns of a loop.
+    """
+
+    layers: int
+    per_layer: int
+    entering: int
+    buffers: tuple[Buffer, ...]
+    scanned: bool = False
+
+
+def remat(program: Program) -> Fix | None:
+    """Temporaries that live from the forward to the backward pass, where layers keep more than what enters them."""
+    kept = kept_for_backward(program)
+    if kept is None:
+        return None
+    layers, per_layer, entering, buffers, _ = kept
+    most = layers * (per_layer - entering)
+    likely = (layers - 1) * per_layer - layers * entering
+    if likely <= 0:
+        return None
+    return fix(
+        "remat",
+        f"Compute {layers} layers' activations again in the backward pass: about {units.binary(likely)}",
+        Saved(likely - per_layer, likely, most),
+        f"{len(buffers)} buffers live from the forward to the backward pass, {units.binary(layers * per_layer)} "
+        f"together in {layers} layers. Checkpointed layers keep {units.binary(entering)} each, and one layer's "
+        f"{units.binary(per_layer)} exist at a time. The step takes about a third longer.",
+        "modelled",
+        _STEPS,
+        tuple(buffer.name for buffer in buffers[:20]),
+        layers=layers,
+    )
+
+
+def offload(program: Program) -> Fix | None:
+    """What a scan over layers keeps, moved to the host's memory until the backward pass needs it (TPU, JAX)."""
+    kept = kept_for_backward(program)
+    if kept is None or not kept.scanned or not program.is_tpu:
+        return None
+    total = kept.layers * kept.per_layer
+    likely = total - 2 * kept.per_layer
+    if likely <= 0:
+        return None
+    return fix(
+        "offload",
+        f"Move the activations of {kept.layers} scanned layers to the host: about {units.binary(likely)}",
+        Saved(likely - 2 * kept.per_layer, likely, total),
+        f"{len(kept.buffers)} arrays that the loop fills, {units.binary(total)} together, less two layers' "
+        f"{units.binary(2 * kept.per_layer)} that are on their way. The link to the host must carry them twice a step.",
+        "modelled",
+        _OFFLOAD_STEPS,
+        tuple(buffer.name for buffer in kept.buffers[:20]),
+        layers=kept.layers,
+    )
+
+
+def kept_for_backward(program: Program) -> Kept | None:
+    """What the forward pass keeps at the peak, by layers; None where the program has no backward pass that tells."""
+    space = program.space
+    if space is None or not trains(program):
+        return None
+    forward = [b for b in space.peak_buffers if b.allocation_type == TEMPORARY and is_forward(b.op_name)]
+    stacked = _stacked(program, forward)
+    if stacked is not None:
+        return stacked
+    classes: dict[tuple[str, tuple[int, ...]], list[Buffer]] = {}
+    for buffer in forward:
+        shape = program.shape(buffer)
+        classes.setdefault((shape.element_type, shape.dimensions), []).append(buffer)
+    if not classes:
+        return None
+    largest = max(classes.values(), key=lambda buffers: sum(b.size for b in buffers))
+    layers = len(largest)
+    repeated = [buffers for buffers in classes.values() if len(buffers) >= max(_LEAST_LAYERS, layers - 1)]
+    if layers < _LEAST_LAYERS or not repeated:
+        return None
+    total = sum(b.size for buffers in repeated for b in buffers)
+    entering = min(buffers[0].size for buffers in repeated)
+    kept = sorted((b for buffers in repeated for b in buffers), key=lambda b: -b.size)
+    return Kept(layers, total // layers, entering, tuple(kept))
+
+
+def _stacked(program: Program, forward: list[Buffer]) -> Kept | None:
+    """What a scan over layers keeps: arrays with a leading dimension for the layer, filled slice by slice."""
+    filled = [b for b in forward if "while/body" in b.op_name and program.shape(b).rank > 1]
+    by_layers: dict[int, list[Buffer]] = {}
+    for buffer in filled:
+        by_layers.setdefault(program.shape(buffer).dimensions[0], []).append(buffer)
+    if not by_layers:
+        return None
+    layers, buffers = max(by_layers.items(), key=lambda item: sum(b.size for b in item[1]))
+    carried = [b for b in forward if program.shape(b).rank > 1 and program.shape(b).dimensions[0] == layers]
+    if layers < _LEAST_LAYERS:
+        return None
+    everything = {b.id: b for b in (*buffers, *carried)}
+    ordered = sorted(everything.values(), key=lambda b: -b.size)
+    per_layer = sum(b.size for b in ordered) // layers
+    return Kept(layers, per_layer, min(b.size for b in ordered) // layers, tuple(ordered), scanned=True)
