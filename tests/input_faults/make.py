@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from reportgen.wire import xplane_pb2  # noqa: E402
+from reportgen.wire import xplane_pb2
 
 HERE = Path(__file__).resolve().parent
 CASES = {

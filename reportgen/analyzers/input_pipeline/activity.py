@@ -32,10 +32,10 @@ def host_activity(host: HostInput, core: CoreWaits, step_name: str) -> pd.DataFr
     rows = np.concatenate([rows for rows, _ in found] or [np.empty(0, np.int64)])
     times = np.concatenate([times for _, times in found] or [np.empty(0, np.int64)])
     around = threads.nearest(threads.labelled(names.is_frame))[rows]
-    functions = np.where(around >= 0, threads.codes[around], -1)
-    keys = np.stack([threads.codes[rows], functions], axis=1)
-    distinct, groups = np.unique(keys, axis=0, return_inverse=True) if len(rows) else (keys, np.empty(0, np.int64))
-    events = [threads.labels[code] for code in distinct[:, 0].tolist()]
+    labels = ("", *threads.labels)
+    functions = np.where(around >= 0, np.append(threads.codes, -1)[around], -1) + 1
+    distinct, groups = np.unique(threads.codes[rows] * len(labels) + functions, return_inverse=True)
+    events = [threads.labels[key // len(labels)] for key in distinct.tolist()]
     # Where neither Python nor the loading of batches was recorded, time in a step may be anything.
     known = bool(host.calls.any() or threads.labelled(names.is_frame).any())
     own = "Python" if known else NOTHING_RECORDED
@@ -43,8 +43,8 @@ def host_activity(host: HostInput, core: CoreWaits, step_name: str) -> pd.DataFr
         {
             "group": [own if label == step_name else names.activity(label) for label in events],
             "event": events,
-            "function": [threads.labels[code] if code >= 0 else "" for code in distinct[:, 1].tolist()],
-            "time_ps": sum_by(groups.reshape(-1), times, len(events)),
+            "function": [labels[key % len(labels)] for key in distinct.tolist()],
+            "time_ps": sum_by(groups, times, len(events)),
         },
         columns=list(ACTIVITY_COLUMNS),
     )

@@ -21,8 +21,9 @@ Cause = Literal[
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 Source = Literal["tf.data", "transfer", "Python", "device"]
 
-# A map is cheap where a call costs about as much as calling it at all; XProf calls 50 µs the least of a slow call.
-_CHEAP_CALL_PS = 100_000_000
+# A map is cheap where less than this share of a short call goes into the ops of its function.
+_WORTHWHILE = 0.25
+_SHORT_CALL_PS = 10**9
 # So few samples a file that opening files counts for more than reading them.
 _SAMPLES_A_FILE = 8
 _BATCHES = ("Batch", "PaddedBatch", "ParallelBatch", "MapAndBatch")
@@ -154,7 +155,8 @@ def _map_cause(stage: Stage, path: Sequence[Stage]) -> Cause:
         if matching > total / 2:
             return cause  # type: ignore[return-value]
     called_by_batch = len(path) > 1 and _is(path[1], _BATCHES)
-    if called_by_batch and stage.self_ps < _CHEAP_CALL_PS * stage.count:
+    short = stage.self_ps < _SHORT_CALL_PS * stage.count
+    if called_by_batch and short and total < _WORTHWHILE * stage.self_ps:
         return "map-before-batch"
     return "slow-map" if stage.is_async else "sequential-map"
 

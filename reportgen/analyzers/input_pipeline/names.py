@@ -11,7 +11,14 @@ from typing import Literal, NamedTuple
 
 Category = Literal["enqueue", "preprocessing", "advanced_read", "demanded_read", "other"]
 Activity = Literal[
-    "compilation", "garbage collection", "waiting for the device", "launch", "output", "runtime", "Python", "other"
+    "compilation",
+    "garbage collection",
+    "waiting for the device",
+    "launch",
+    "output",
+    "runtime",
+    "Python",
+    "annotated code",
 ]
 
 READERS = ("TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "RecordIO", "ArrayRecord")
@@ -85,7 +92,9 @@ _GETS = re.compile(
     r"|augment\w*|preprocess\w*|host_batch\w*|generator|get_next|producer|fetch)$|_(loader|batches|batch|dataset)$"
 )
 _NOT_INPUT = re.compile(
-    r"checkpoint|ckpt|restore|save|config|param|weight|module|norm|import|log|metric|eval|train|step", re.IGNORECASE
+    r"checkpoint|ckpt|restore|save|config|param|weight|module|norm|import|log|metric|eval"
+    r"|train_(step|loop|epoch|state)|^train$|^steps?(_|$)|_steps?$",
+    re.IGNORECASE,
 )
 _LOADER_FILES = re.compile(
     r"(data_?loaders?|datasets?|data_?iterators?|input_pipeline|grain\w*|fetch|collate|webdataset|array_record\w*)\.py$"
@@ -171,14 +180,18 @@ _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
     ("garbage collection", re.compile(r"\$gc |CollectGarbage|GarbageCollect|gc_callback")),
     (
         "waiting for the device",
-        re.compile(r"block_until_ready|BlockUntilReady|::Await|BlockHostUntilReady|\$\S+ (_value|__array__)$"),
+        re.compile(
+            r"block_until_ready|BlockUntilReady|::Await|BlockHostUntilReady|TensorCollectionBarrier"
+            r"|\$\S+ (_value|__array__)$"
+        ),
     ),
     ("output", re.compile(r"D2H|TransferFromDevice|np\.asarray\(jax|Outfeed|ToLiteral")),
     (
         "launch",
         re.compile(
-            r"PjitFunction|ParseArguments|Execute|FunctionRun|TFE_Py|RunGraph|KernelAndDevice|cuLaunch|cuda\w*Launch|"
-            r"EagerCopy|ValidateInput|Handle input|AllocateOutput|CreateOutputs|Wait for|__inference_|\S+:[A-Z]\w+$"
+            r"PjitFunction|ParseArguments|Execute|FunctionRun|TFE_|RunGraph|SyncTensors|SyncLiveTensors|RunPostOrder"
+            r"|KernelAndDevice|cuLaunch|cuda\w*Launch|EagerCopy|ValidateInput|Handle input|AllocateOutput|CreateOutputs"
+            r"|Wait for|__inference_|^[^:]+:[A-Z]\w+$"
         ),
     ),
     ("Python", re.compile(r"\$")),
@@ -187,5 +200,5 @@ _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
 
 
 def activity(label: str) -> Activity:
-    """Return what kind of host work an event is."""
-    return next((name for name, pattern in _ACTIVITIES if pattern.search(label)), "other")
+    """Return what kind of host work an event is; names that tell none are the program's own annotations."""
+    return next((name for name, pattern in _ACTIVITIES if pattern.search(label)), "annotated code")

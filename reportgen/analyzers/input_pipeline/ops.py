@@ -32,17 +32,15 @@ def input_ops(host: HostInput) -> pd.DataFrame:
     kept = (host.iterators | transfers | python)[chosen]
     rows, selfs = chosen[kept], selfs[kept]
     ahead = ~np.isin(threads.threads[rows], host.step_threads)
-    keys = np.stack([threads.codes[rows], ahead & python[rows]], axis=1)
-    distinct, groups = np.unique(keys, axis=0, return_inverse=True) if len(rows) else (keys, np.empty(0, np.int64))
-    groups = groups.reshape(-1)
-    labels = [names.stage_of(threads.labels[code]) for code in distinct[:, 0].tolist()]
+    distinct, groups = np.unique(threads.codes[rows] * 2 + (ahead & python[rows]), return_inverse=True)
+    labels = [names.stage_of(threads.labels[key // 2]) for key in distinct.tolist()]
     sources = [_source(label) for label in labels]
     frame = pd.DataFrame(
         {
             "op": labels,
             "category": [
-                names.python_category(label, bool(on_own_thread)) if source == "Python" else names.category(label)
-                for label, source, on_own_thread in zip(labels, sources, distinct[:, 1].tolist(), strict=True)
+                names.python_category(label, bool(key % 2)) if source == "Python" else names.category(label)
+                for label, source, key in zip(labels, sources, distinct.tolist(), strict=True)
             ],
             "source": sources,
             "count": np.bincount(groups, minlength=len(labels)),
