@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from reportgen.comparison import Options, comparison_document
+from reportgen.comparison import compare as compared
+from reportgen.comparison.noise import ERROR_RATE, MIN_EFFECT
 from reportgen.document import ReportDocument, from_json
-from reportgen.errors import InputError
+from reportgen.errors import InputError, UsageError
 from reportgen.gate import Budgets, GateResult, read_budgets
 from reportgen.gate import check as hold
 from reportgen.settings import Settings
@@ -61,3 +64,27 @@ def check(
     """
     limits = budgets if isinstance(budgets, Budgets) else read_budgets(Path(budgets))
     return hold(open_document(report), limits, None if baseline is None else open_document(baseline))
+
+
+def compare(
+    *reports: str | Path | ReportDocument, error_rate: float = ERROR_RATE, min_effect: float = MIN_EFFECT
+) -> ReportDocument:
+    """Compare reports; the last one is the new one, those before it are captures of the base.
+
+    Args:
+        reports: Documents, `report.json` files or profiles; two at least.
+        error_rate: With three bases or more, the share of repeats that may be called a change.
+        min_effect: With fewer, the smallest relative change that is called one.
+
+    Returns:
+        A document of its own, with verdict, causes, findings and ops; `extra["comparison"]` is for programs.
+
+    Raises:
+        InputError: A report cannot be read.
+        UsageError: There are fewer than two reports, or an option is out of range.
+
+    """
+    if len(reports) < 2:
+        raise UsageError(f"expected a base and a new report, found {len(reports)} in all.")
+    *bases, new = (open_document(one) for one in reports)
+    return comparison_document(compared(bases, new, Options(error_rate=error_rate, min_effect=min_effect)))
