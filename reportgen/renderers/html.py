@@ -63,6 +63,7 @@ def _page(page: Page, cut: str) -> bytes:
     look = {"roles": ROLES, "flames": flame_colours()}
     style = templates.get_template("html/report.css.j2").render(look)
     scripts = ["html/report.js", *(["html/timeline.js"] if page.anchors.timelines else [])]
+    scripts += ["html/trace.js"] if page.opener else []
     script = "".join(templates.get_template(name).render() for name in scripts)
     text = templates.get_template("html/report.html.j2").render(
         page=page,

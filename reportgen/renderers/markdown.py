@@ -13,7 +13,9 @@ from reportgen.document import (
     ChartBlock,
     Check,
     Column,
+    Details,
     Finding,
+    Heading,
     KeyValues,
     Notice,
     ReportDocument,
@@ -29,6 +31,7 @@ from reportgen.renderers.anchors import walk
 from reportgen.renderers.base import Rendered
 from reportgen.renderers.cells import number
 from reportgen.renderers.dialects import DIALECTS, Markdown
+from reportgen.renderers.tables import has_value, is_numeric
 
 NAME = "report.md"
 MAX_CHARACTERS = 60_000
@@ -36,6 +39,8 @@ _ROWS = 10
 _NAME = 100
 _TEXT = 600
 _NOTE_ROOM = 600
+_COLUMNS = 9
+_OPEN, _FOLDED = 6, 8  # ranks of what a reader sees at once, and of what the report folds
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,12 @@ class _Ticket:
             yield _Part(self._finding(finding), f"finding {finding.id}", 7)
         for status, title in reversed(words.CHECK_GROUPS):
             yield _Part(
-                self._checks(status, title), f"checks {title}", 8 if status in ("fine", "not_applicable") else 3
+                self._checks(status, title), f"checks {title}", 9 if status in ("fine", "not_applicable") else 3
             )
         for section in self.document.sections:
             yield from self._section(section)
         written = f"Written by {self.document.generator.name} {self.document.generator.version}."
-        yield _Part(self.syntax.text(written), "the program's name", 9)
+        yield _Part(self.syntax.text(written), "the program's name", 10)
 
     def _line(self, text: str, limit: int = _TEXT) -> str:
         return self.syntax.text(shortened(text, limit))
@@ -181,16 +186,24 @@ class _Ticket:
         return self.syntax.fold(summary, body)
 
     def _check(self, check: Check) -> str:
-        remedy = f" To find out: {self.syntax.code(shortened(check.remedy, _TEXT))}" if check.remedy else ""
+        remedy = f" To find out: {self._line(check.remedy)}" if check.remedy else ""
         reason = f": {self._line(check.reason)}" if check.reason else ""
         return f"{self.syntax.bold(self._line(check.title))}{reason}{remedy}"
 
     def _section(self, section: Section) -> Iterator[_Part]:
-        bodies = [self._block(block) for block in walk(section.blocks)]
-        if any(bodies):
-            yield _Part(self._heading(3, section.title), section.title, 6)
-        for body in bodies:
-            yield _Part(body, f"parts of {section.title}", 6)
+        parts: list[_Part] = []
+        heading = ""
+        for block in section.blocks:
+            for inner in walk((block,)):
+                if isinstance(inner, Heading):
+                    heading = self._heading(4, inner.text) + "\n\n"
+                elif body := self._block(inner):
+                    rank = _FOLDED if isinstance(block, Details) else _OPEN
+                    parts.append(_Part(heading + body, f"parts of {section.title}", rank))
+                    heading = ""
+        if parts:
+            yield _Part(self._heading(3, section.title), section.title, _OPEN)
+        yield from parts
 
     def _block(self, block: Block) -> str:
         match block:
@@ -200,7 +213,7 @@ class _Ticket:
             case Notice():
                 code = f"\n\n{self.syntax.block(shortened(block.code, 1000))}" if block.code else ""
                 return self._line(block.text) + code
-            case TableBlock() if block.table in self.document.tables:
+            case TableBlock() if block.table in self.document.tables and block.open_rows:
                 return self._table(self.document.tables[block.table], min(block.open_rows, _ROWS))
             case ChartBlock() if block.chart in self.document.charts:
                 chart = self.document.charts[block.chart]
@@ -211,17 +224,27 @@ class _Ticket:
         return ""
 
     def _table(self, table: Table, limit: int) -> str:
-        heads = [self._line(column.title or column.name) for column in table.columns]
-        right = [column.display not in ("text", "code", "flag") for column in table.columns]
-        rows = [
-            [self._cell(value, column) for value, column in zip(row, table.columns, strict=False)]
-            for row in table.rows[:limit]
+        rows = table.rows[:limit]
+        filled = [index for index in range(len(table.columns)) if has_value(rows, index)]
+        kept = filled[:_COLUMNS]
+        columns = [table.columns[index] for index in kept]
+        cells = [
+            [self._cell(row[index] if index < len(row) else None, table.columns[index]) for index in kept]
+            for row in rows
         ]
+        heads = [self._line(column.title or column.name) for column in columns]
         total = max(table.total_rows or 0, len(table.rows))
-        more = f"{len(rows)} of {total:,} rows. " if total > len(rows) else ""
-        note = self._line(more + table.note)
-        title = self.syntax.bold(self._line(table.title))
-        return "\n\n".join(filter(None, (title, self.syntax.table(heads, right, rows), note)))
+        note = [
+            f"{len(rows)} of {total:,} rows." if total > len(rows) else "",
+            f"{len(kept)} of {len(filled)} columns." if len(filled) > len(kept) else "",
+            table.note,
+        ]
+        parts = [
+            self.syntax.bold(self._line(table.title)),
+            self.syntax.table(heads, [is_numeric(rows, index) for index in kept], cells) if cells else "",
+            self._line(" ".join(filter(None, note))),
+        ]
+        return "\n\n".join(filter(None, parts))
 
     def _cell(self, value: Cell, column: Column) -> str:
         if isinstance(value, str) and column.display == "code":

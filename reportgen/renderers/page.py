@@ -13,6 +13,7 @@ from reportgen.renderers import words
 from reportgen.renderers.anchors import Anchors
 from reportgen.renderers.base import environment
 from reportgen.renderers.cells import exact, line
+from reportgen.renderers.opener import Opener, opener_of
 from reportgen.renderers.rule_pages import rule_page
 from reportgen.renderers.tables import RowLinks, TableView, table_view
 from reportgen.renderers.timeline import TimelineView, timeline_view
@@ -174,6 +175,11 @@ class Page:
         """Return a timeline, None where it is unknown or pictures are off."""
         anchor = self.anchors.timelines.get(key)
         return timeline_view(self.document.timelines[key], anchor) if anchor and self.limits.pictures else None
+
+    @property
+    def opener(self) -> Opener | None:
+        """The short trace that the page carries; None where there is none, or pictures are off."""
+        return opener_of(self.document) if self.limits.pictures else None
 
     def saving(self, saving: Saving) -> SavingView:
         """Return a saving in words."""

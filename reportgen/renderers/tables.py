@@ -59,7 +59,7 @@ def table_view(
     Columns without a single value are left out and named in the note.
     """
     rows = table.rows[:limit]
-    filled = [index for index in range(len(table.columns)) if _filled(rows, index) or not rows]
+    filled = [index for index in range(len(table.columns)) if has_value(rows, index) or not rows]
     shown = filled[:_MAX_COLUMNS]
     columns = [table.columns[index] for index in shown]
     parts = []
@@ -68,7 +68,7 @@ def table_view(
         found = links(row) if links and row else RowLinks()
         cells = [values[place] if place < len(values) else None for place in shown]
         parts.append(_row(columns, cells, found, folded=index >= open_rows))
-    heads = [_heading(column, numeric=_numeric(rows, index)) for index, column in zip(shown, columns, strict=True)]
+    heads = [_heading(column, numeric=is_numeric(rows, index)) for index, column in zip(shown, columns, strict=True)]
     return TableView(
         anchor=anchor,
         title=line(table.title, 300),
@@ -83,11 +83,12 @@ def table_view(
     )
 
 
-def _filled(rows: Rows, index: int) -> bool:
+def has_value(rows: Rows, index: int) -> bool:
+    """Return whether a column holds any value."""
     return any(index < len(row) and row[index] is not None for row in rows)
 
 
-def _numeric(rows: Rows, index: int) -> bool:
+def is_numeric(rows: Rows, index: int) -> bool:
     """Return whether a column holds numbers, judged by its first value."""
     first = next((row[index] for row in rows if index < len(row) and row[index] is not None), None)
     return isinstance(first, int | float) and not isinstance(first, bool)

@@ -54,7 +54,8 @@ def modelled_and_warnings(document: ReportDocument) -> tuple[str, tuple[str, ...
         return "", warnings
     said = next((one for one in warnings if one.startswith(_MODELLED_HEAD)), "")
     rest = tuple(one for one in warnings if one != said)
-    return (said.removeprefix(_MODELLED_HEAD).strip() if said else _MODELLED), rest
+    how = said.removeprefix(_MODELLED_HEAD).strip()
+    return how[:1].upper() + how[1:] or _MODELLED, rest
 
 
 def per(saving: Saving, document: ReportDocument) -> str:

@@ -432,7 +432,7 @@ def _sections() -> tuple[Section, ...]:
                 TableBlock(table="steps"),
                 ChartBlock(chart="top_ops"),
                 Heading(text="Run environment", id="run-environment"),
-                TableBlock(table="environment"),
+                TableBlock(table="environment", open_rows=0),
                 KeyValues(
                     fields=(
                         Field(label="Step source", value="XLA Modules"),

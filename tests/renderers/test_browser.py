@@ -156,6 +156,20 @@ def test_a_link_to_a_folded_row_shows_it(open_page: Open) -> None:
         assert page.locator("#op-fusion-42").is_visible()
 
 
+def test_a_table_without_open_rows_is_shut_until_it_is_asked_for(open_page: Open) -> None:
+    for script in (True, False):
+        page = open_page(java_script_enabled=script)
+        box = page.locator("#table-environment")
+        assert not box.locator("table").is_visible()
+        box.get_by_text("Run environment: 4 rows").click()
+        assert box.get_by_text("TPU v5 lite").is_visible()
+        page = open_page(part="#table-environment", java_script_enabled=script)
+        assert page.locator("#table-environment").get_by_text("TPU v5 lite").is_visible()
+        page = open_page(java_script_enabled=script)
+        page.emulate_media(media="print")
+        assert page.locator("#table-environment").get_by_text("TPU v5 lite").is_visible()
+
+
 def test_sorting_by_keyboard(open_page: Open) -> None:
     page = open_page()
     heading = page.locator("#table-hlo_ops th").nth(3)

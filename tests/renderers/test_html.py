@@ -134,7 +134,7 @@ def test_how_the_timeline_was_modelled_is_said_once(document: ReportDocument) ->
     warnings = ("Modelled timeline: nobody ran this program.", "Another warning.")
     profile = msgspec.structs.replace(document.profile, timeline_basis="modelled", warnings=warnings)
     page = read(render_html(msgspec.structs.replace(document, profile=profile)).files["report.html"])
-    assert page.text.count("nobody ran this program") == 1
+    assert page.text.count("Nobody ran this program.") == 1
     assert "computed from the compiled program" not in page.text
     assert "Another warning." in page.text
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from reportgen.charts.text import visible
-from reportgen.document import ReportDocument, from_json
+from reportgen.document import Column, Heading, ReportDocument, Section, Table, TableBlock, from_json
 from reportgen.errors import UsageError
 from reportgen.renderers import render
 from reportgen.renderers.dialects import DIALECTS
@@ -68,6 +68,19 @@ def test_sixty_thousand_characters_at_most() -> None:
     rendered = render(msgspec.structs.replace(document, findings=findings), "md")
     assert 55_000 < len(rendered.files["report.md"].decode()) <= 60_000
     assert rendered.warnings
+
+
+def test_wide_tables_keep_their_first_columns_with_values() -> None:
+    columns = tuple(Column(name=f"c{index}", unit="seconds") for index in range(20))
+    rows = (tuple(None if index == 0 else 0.5 for index in range(20)),)
+    sections = (Section(id="a", title="A", blocks=(Heading(text="Part", id="p"), TableBlock("t"))),)
+    document = msgspec.structs.replace(
+        realistic(), tables={"t": Table(title="T", columns=columns, rows=rows)}, sections=sections
+    )
+    text = markdown(document)
+    assert "| c1 | c2 | c3 | c4 | c5 | c6 | c7 | c8 | c9 |" in text
+    assert "9 of 19 columns." in text
+    assert "### A\n\n#### Part\n\n**T**" in text
 
 
 def test_unknown_flavour() -> None:
