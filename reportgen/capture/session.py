@@ -156,9 +156,10 @@ class Session:
                     f"its profiler is too old to send the profile: it wrote {elsewhere} on its own disk",
                     "Copy that file here, or name with --server-logdir a folder or bucket that both sides reach.",
                 )
+        path = self._run.write(stem, profile)
         contents = look(profile)
         if response.empty_trace or (contents.steps is not None and not contents.events):
-            self._run.file(stem).unlink(missing_ok=True)
+            path.unlink()
             return MissingHost(
                 server.address,
                 "the trace came back empty: nothing ran while it was recorded",
@@ -166,5 +167,4 @@ class Session:
                 + (", or with --host-level 1 or more." if not self._options.levels.host else "."),
                 empty=True,
             )
-        path = self._run.write(stem, profile)
         return CapturedHost(server.address, path, len(profile), contents.hostname, contents.steps)

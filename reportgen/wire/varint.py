@@ -82,6 +82,8 @@ class Buffer:
 
         """
         tag, at = self.varint(position, end)
+        if tag >> 32:
+            raise WireError(f"the field at byte {position} has an impossible number")
         number, wire = tag >> 3, tag & 7
         if wire == VARINT:
             value, after = self.varint(at, end)
