@@ -11,7 +11,7 @@ from reportgen.memory.fixes.sharding import sharding
 from reportgen.memory.forecast import Program
 
 # Below this share of what the program allocates a saving is not worth the change.
-LEAST_SHARE = 0.01
+LEAST_SHARE = 0.005
 
 
 def advise(program: Program, least_share: float = LEAST_SHARE) -> tuple[Fix, ...]:

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from reportgen import units
-from reportgen.memory.fixes.model import Fix, Step, fix
+from reportgen.memory.fixes import steps
+from reportgen.memory.fixes.model import Fix, fix
 from reportgen.memory.fixes.state import state_pairs
 from reportgen.memory.forecast import Program, Saved
 
-_STEPS = (
-    Step(
-        "jax",
-        "Donate the arguments that the step replaces; do not use the old ones afterwards.",
-        "step = jax.jit(step, donate_argnums=(0,))  # the position of the state",
-    ),
-    Step(
-        "tensorflow",
-        "Update variables in place inside the compiled step; what it returns is a new array.",
-        "@tf.function(jit_compile=True)\ndef step(batch):\n    variable.assign(new_value)  # not: return new_value",
-    ),
-    Step(
-        "pytorch_xla",
-        "Let the step end at a barrier that donates the updated tensors' buffers.",
-        "torch_xla.sync()  # after optimizer.step(), before the old tensors are read again",
-    ),
-)
 # A program that does not fit is scheduled anew by the compiler, which gives part of the saving away.
 _LOW_FAILING = 0.5
 
@@ -42,6 +26,6 @@ def donation(program: Program) -> Fix | None:
         Saved(low, saving, int(saving * 1.02)),
         f"The sizes of {len(pairs)} outputs that have the type and dimensions of a parameter and no alias to one.",
         "modelled" if program.fails else "derived",
-        _STEPS,
+        steps.DONATION,
         names,
     )

@@ -114,9 +114,9 @@ def _inversions(order: tuple[int, ...]) -> int:
 
 
 def _merges(shape: Shape) -> list[Better]:
-    """Trailing dimensions merged into one."""
+    """Trailing dimensions merged into one, as few as possible first."""
     found = []
-    for first in range(1, shape.rank - 1):
+    for first in reversed(range(1, shape.rank - 1)):
         dimensions = (*shape.dimensions[:first], math.prod(shape.dimensions[first:]))
         found.append(Better(_tiled(shape, dimensions), None))
     return found

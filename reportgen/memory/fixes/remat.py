@@ -10,38 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from reportgen import units
-from reportgen.memory.fixes.model import Fix, Step, fix
+from reportgen.memory.fixes import steps
+from reportgen.memory.fixes.model import Fix, fix
 from reportgen.memory.fixes.state import is_forward, trains
 from reportgen.memory.forecast import Program, Saved
 from reportgen.memory.model import TEMPORARY, Buffer
 
-_STEPS = (
-    Step(
-        "jax",
-        "Checkpoint each layer; in a scan, checkpoint the body.",
-        "layer = jax.checkpoint(layer)\n"
-        "x, _ = jax.lax.scan(jax.checkpoint(body), x, params)  # one layer's code, one layer's values at a time",
-    ),
-    Step("jax", "Keep what is dear to compute.", "jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable)"),
-    Step("tensorflow", "Compute a layer again in the backward pass.", "layer = tf.recompute_grad(layer)"),
-    Step(
-        "pytorch_xla",
-        "Checkpoint each layer.",
-        "from torch_xla.utils.checkpoint import checkpoint\nx = checkpoint(layer, x)",
-    ),
-)
-_OFFLOAD_STEPS = (
-    Step(
-        "jax",
-        "Name what the scanned layer keeps, and let the policy move it to the host between the passes.",
-        "from jax.ad_checkpoint import checkpoint_name\n"
-        "hidden = checkpoint_name(x @ up, 'hidden')\n"
-        "policy = jax.checkpoint_policies.save_and_offload_only_these_names(\n"
-        "    names_which_can_be_saved=[], names_which_can_be_offloaded=['hidden'],\n"
-        "    offload_src='device', offload_dst='pinned_host')\n"
-        "x, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy), x, params)",
-    ),
-)
 _LEAST_LAYERS = 2
 
 
@@ -76,7 +50,7 @@ def remat(program: Program) -> Fix | None:
         f"together in {layers} layers. Checkpointed layers keep {units.binary(entering)} each, and one layer's "
         f"{units.binary(per_layer)} exist at a time. The step takes about a third longer.",
         "modelled",
-        _STEPS,
+        steps.REMAT,
         tuple(buffer.name for buffer in buffers[:20]),
         layers=layers,
     )
@@ -98,7 +72,7 @@ def offload(program: Program) -> Fix | None:
         f"{len(kept.buffers)} arrays that the loop fills, {units.binary(total)} together, less two layers' "
         f"{units.binary(2 * kept.per_layer)} that are on their way. The link to the host must carry them twice a step.",
         "modelled",
-        _OFFLOAD_STEPS,
+        steps.OFFLOAD,
         tuple(buffer.name for buffer in kept.buffers[:20]),
         layers=kept.layers,
     )

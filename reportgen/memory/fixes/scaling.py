@@ -6,7 +6,8 @@ import dataclasses
 
 from reportgen import units
 from reportgen.memory.dimensions import Nodes
-from reportgen.memory.fixes.model import Fix, Step, fix
+from reportgen.memory.fixes import steps
+from reportgen.memory.fixes.model import Fix, fix
 from reportgen.memory.fixes.state import Batch, find_batch, state_pairs, trains
 from reportgen.memory.forecast import Program, Resize, Saved, allocated, new_sizes, saved
 from reportgen.memory.model import Buffer
@@ -28,43 +29,6 @@ _SMALLEST_FACTOR = 2**-12
 _CAUTION = 0.8
 _REFINEMENTS = 5
 
-_BATCH_STEPS = (
-    Step("jax", "Give the step fewer examples.", "batch = next(loader_with_smaller_batch)"),
-    Step(
-        "tensorflow", "Give the step fewer examples.", "dataset = dataset.unbatch().batch(smaller, drop_remainder=True)"
-    ),
-    Step("pytorch_xla", "Give the step fewer examples.", "DataLoader(dataset, batch_size=smaller, drop_last=True)"),
-)
-_MICROBATCH_STEPS = (
-    Step(
-        "jax",
-        "Scan over slices of the batch and add up the gradients.",
-        "def one(total, part):\n"
-        "    return jax.tree.map(jnp.add, total, jax.grad(loss)(params, part)), None\n"
-        "parts = jax.tree.map(lambda x: x.reshape(2, x.shape[0] // 2, *x.shape[1:]), batch)\n"
-        "grads, _ = jax.lax.scan(one, jax.tree.map(jnp.zeros_like, params), parts)",
-    ),
-    Step(
-        "tensorflow",
-        "Add up gradients over parts of the batch before they are applied.",
-        "optimizer = tf.keras.optimizers.Adam(gradient_accumulation_steps=2)",
-    ),
-    Step(
-        "pytorch_xla",
-        "Call backward for each part of the batch and step the optimizer once.",
-        "for part in batch.chunk(2):\n    (loss(part) / 2).backward()\n    torch_xla.sync()\noptimizer.step()",
-    ),
-)
-_DTYPE_STEPS = (
-    Step(
-        "jax",
-        "Cast parameters and inputs, or set the model's compute type; keep sums and losses in float32.",
-        "params = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)  # flax: dtype=jnp.bfloat16",
-    ),
-    Step("tensorflow", "Use a mixed precision policy.", "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')"),
-    Step("pytorch_xla", "Run the forward pass under autocast.", "with torch.autocast('xla', dtype=torch.bfloat16):"),
-)
-
 
 def batch(program: Program) -> Fix | None:
     """A smaller batch: what grows with it, the saving of half, and the largest that fits."""
@@ -83,7 +47,7 @@ def batch(program: Program) -> Fix | None:
         f"{len(grows)} buffers in use at the peak grow with the batch, {units.binary(grown)} together; XLA's heap "
         "simulation was repeated with half their size.",
         "modelled",
-        _BATCH_STEPS,
+        steps.BATCH,
         _names(grows),
         batch=found.size,
         **({"largest_batch": largest} if largest else {}),
@@ -97,17 +61,18 @@ def microbatches(program: Program) -> Fix | None:
         return None
     half = saved(program, _scaling(program, found, 0.5, lasting=False))
     sums = sum(pair.parameter.size for pair in state_pairs(program))
-    saving = Saved(half.low - 2 * sums, half.likely - sums, half.high)
+    saving = Saved(half.low - 3 * sums, half.likely - 2 * sums, half.high)
     if saving.likely <= 0:
         return None
     return fix(
         "microbatches",
         f"Split the batch into 2 microbatches in sequence: {units.binary(saving.likely)}",
         saving,
-        f"Half the temporaries that grow with the batch, less {units.binary(sums)} for gradients that are added up. "
+        f"Half the temporaries that grow with the batch, less two times {units.binary(sums)} for gradients that are "
+        "added up beside the new ones. "
         "The result of a step stays the same.",
         "modelled",
-        _MICROBATCH_STEPS,
+        steps.MICROBATCHES,
     )
 
 
@@ -133,7 +98,7 @@ def dtype(program: Program) -> Fix | None:
         f"{len(wide)} buffers in use at the peak are {_TYPE_NAMES[kind]}, {units.binary(widths[kind])} together; at "
         "the low end only temporaries change.",
         "modelled",
-        _DTYPE_STEPS,
+        steps.DTYPE,
         _names(wide),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from reportgen import units
 from reportgen.memory.dimensions import Nodes
-from reportgen.memory.fixes.model import Fix, Step, fix
+from reportgen.memory.fixes import steps
+from reportgen.memory.fixes.model import Fix, fix
 from reportgen.memory.fixes.state import state_pairs
 from reportgen.memory.forecast import Program, Saved, saved
 from reportgen.memory.model import Buffer
@@ -12,25 +13,6 @@ from reportgen.profile.shapes import Shape
 
 _REPLICATED = 0
 _LEAST_SHARE = 0.01
-
-_STEPS = (
-    Step(
-        "jax",
-        "Split the parameters over the devices instead of holding them whole on each.",
-        "sharding = NamedSharding(mesh, PartitionSpec('data'))\nparams = jax.device_put(params, sharding)",
-    ),
-    Step(
-        "tensorflow",
-        "Lay the variables out over a mesh.",
-        "layout = dtensor.Layout(['data', dtensor.UNSHARDED], mesh)\n"
-        "variable = dtensor.DVariable(value, layout=layout)",
-    ),
-    Step(
-        "pytorch_xla",
-        "Split the parameters over the devices (FSDP).",
-        "import torch_xla.distributed.spmd as xs\nxs.mark_sharding(weight, mesh, ('data', None))",
-    ),
-)
 
 
 def sharding(program: Program) -> Fix | None:
@@ -63,7 +45,7 @@ def sharding(program: Program) -> Fix | None:
         f"{units.binary(lasting)} together. At the high end everything that has a dimension of theirs alone is split "
         "with them; at the low end the largest is gathered whole for its use.",
         "modelled",
-        _STEPS,
+        steps.SHARDING,
         tuple(b.name for b in sorted(whole, key=lambda b: -b.size)[:20]),
         devices=devices,
     )
@@ -89,10 +71,9 @@ def replicated_parameters(program: Program) -> list[Buffer]:
 
 
 def _is_own(program: Program, group: int) -> bool:
-    """Whether a dimension belongs to parameters of one shape only, such as a vocabulary."""
+    """Whether a dimension belongs to one parameter alone, such as a vocabulary."""
     parameters = [p for p in program.module.entry_parameters if not p.shape.is_tuple]
-    holders = [p for p in parameters if any(program.dimensions.contains(n, group) for n in program.dimensions.of(p))]
-    return len({_key(p.shape) for p in holders}) == 1
+    return sum(any(program.dimensions.contains(n, group) for n in program.dimensions.of(p)) for p in parameters) == 1
 
 
 def _split(program: Program, buffer: Buffer, devices: int) -> int | None:
