@@ -93,7 +93,7 @@ def report(
     settings = settings or Settings()
     _refuse_unknown(formats)
     run = load(path, settings)
-    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     rendered = [render(document, name) for name in formats if name != "trace"]
     folder = Path(output)
     files = [file for result in rendered for file in write_files(folder, result.files)]
@@ -119,12 +119,20 @@ def report_bytes(
     settings = settings or Settings()
     _refuse_unknown([name])
     run = load(path, settings)
-    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     if name != "trace":
         return next(iter(render(document, name).files.values()))
     stream = io.BytesIO()
     _write_trace(run, settings, document, stream)
     return stream.getvalue()
+
+
+def _carrying_trace(run: Run, analysis: Analysis) -> ReportDocument:
+    """Return the document of an analysis with a short trace of the steps that its timeline shows."""
+    from reportgen.exporters.of_run import with_excerpt  # noqa: PLC0415
+
+    timeline = analysis.results.get("timeline")
+    return with_excerpt(document_of(analysis), run, analysis.settings, timeline.facts if timeline else None)
 
 
 def _write_trace(run: Run, settings: Settings, document: ReportDocument, stream: BinaryIO) -> None:

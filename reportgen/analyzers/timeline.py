@@ -60,10 +60,17 @@ class TimelinePart:
 
 @dataclass(frozen=True)
 class TimelineFacts:
-    """Which steps are shown, of which host: their numbers, in the order of the report."""
+    """Which steps are shown, of which host.
+
+    Attributes:
+        steps: Their numbers, in the order of the report.
+        windows: Start and end of what is drawn of each, in picoseconds on the host's clock.
+
+    """
 
     host: str
     steps: tuple[int, ...]
+    windows: tuple[tuple[int, int], ...]
 
 
 class TimelineAnalyzer:
@@ -99,7 +106,11 @@ class TimelineAnalyzer:
         blocks: list[Block] = [Text(_introduction(part, several)), *(TimelineBlock(key) for key in timelines)]
         tables = {"timeline_waits": table} if (table := _waits_table(pictures)) else {}
         blocks += [TableBlock(key) for key in tables]
-        facts = TimelineFacts(part.host, tuple(picture.span.id for picture in pictures.values()))
+        facts = TimelineFacts(
+            part.host,
+            tuple(picture.span.id for picture in pictures.values()),
+            tuple((picture.window.start, picture.window.end) for picture in pictures.values()),
+        )
         return Result(timelines=timelines, tables=tables, blocks=tuple(blocks), facts=facts)
 
 
@@ -112,7 +123,7 @@ def _picture(
     if window.end < end:
         window.left_out.append(f"{picoseconds(end - window.end)} before the next step")
     add_cores(window, view)
-    add_threads(window, view, threads)
+    add_threads(window, threads)
     return StepPicture(step, step.duration / median, window.end in following, window)
 
 
@@ -126,8 +137,8 @@ def _introduction(part: TimelinePart, several: str) -> str:
             else "The only whole step"
         )
     return (
-        f"{what}. Drawn from the step's start to the start of the next step; below the ops of each core stand its waits "
-        "that no work hides. The trace file holds every event of every step."
+        f"{what}. Drawn from the step's start to the start of the next step; below the ops of each core stand its "
+        "waits that no work hides. The trace file holds every event of every step."
     )
 
 

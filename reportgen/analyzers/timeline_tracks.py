@@ -149,7 +149,7 @@ def add_cores(window: Window, view: HostView) -> None:
 
 
 def _add_core(window: Window, core: Core) -> None:
-    runs, group = core.runs, core.id.label
+    runs, group = core.runs, _short(core)
     starts, ends = runs.trace_starts, runs.trace_starts + runs.trace_durations
     labels = Labels([info.name for info in runs.infos], _roles([_op_role(info) for info in runs.infos]))
     near = np.flatnonzero((starts < window.end) & (ends > window.start))
@@ -159,13 +159,18 @@ def _add_core(window: Window, core: Core) -> None:
     if core.plane.kind is Kind.TPU:
         window.add(group, "ops", starts[leaves], ends[leaves], runs.ops[leaves], labels)
     waits = exposed_waits(window, starts[leaves], ends[leaves], labels.roles[runs.ops[leaves]])
-    window.waits[group] = {role: int(found.total) for role, found in waits.items()}
+    window.waits[core.id.label] = {role: int(found.total) for role, found in waits.items()}
     if waits:
         kinds = np.repeat(_roles(list(waits)), [len(found.starts) for found in waits.values()])
         found = list(waits.values())
         begins, stops = (np.concatenate([part[side] for part in found]) for side in (0, 1))
         names = [WAITS.get(role, role) for role in ROLES]
         window.add(group, "waits", begins, stops, kinds, Labels(names, np.arange(len(ROLES))))
+
+
+def _short(core: Core) -> str:
+    """Return a core's label without its host, of which a timeline shows only one."""
+    return core.id.label.removeprefix(core.id.host).strip()
 
 
 def exposed_waits(window: Window, starts: Times, ends: Times, roles: Rows) -> dict[Role, Intervals]:
@@ -248,7 +253,7 @@ def threads_of(view: HostView) -> list[Thread]:
     return found
 
 
-def add_threads(window: Window, view: HostView, threads: Sequence[Thread]) -> None:
+def add_threads(window: Window, threads: Sequence[Thread]) -> None:
     """Add the host's threads that were busiest in the window."""
     busy = [_busy(window, thread.starts, thread.ends) for thread in threads]
     order = np.argsort(-np.array(busy, dtype=np.int64), kind="stable").tolist()
@@ -258,7 +263,7 @@ def add_threads(window: Window, view: HostView, threads: Sequence[Thread]) -> No
         events = plane.events([thread.line], ("hlo_op",))
         kinds, labels = _thread_labels(plane, events.names, events.stats["hlo_op"].present)
         title = plane.lines[thread.line].display_name or "unnamed thread"
-        window.add(f"{view.profile.name} threads", title, thread.starts, thread.ends, kinds, labels)
+        window.add("threads", title, thread.starts, thread.ends, kinds, labels)
     if len(seen) > _THREADS:
         window.left_out.append(f"{len(seen) - _THREADS} of {len(seen)} threads")
 

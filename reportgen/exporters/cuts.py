@@ -31,34 +31,47 @@ def apply_limits(
         section.counters = [counter for counter in section.counters if counter.level <= limits.level]
     tracks = list(all_tracks(sections))
     if limits.steps is not None:
-        _cut_to_steps(host, sections, spans, limits.steps, summary)
+        cut_to_windows(sections, [_window_of(host, spans, limits.steps)], summary)
     if limits.max_events is not None:
-        _cut_to_number(tracks, limits.max_events, summary)
+        cut_to_number(tracks, limits.max_events, summary)
 
 
-def _cut_to_steps(
-    host: str, sections: Sequence[Section], spans: Sequence[StepSpan], steps: tuple[int, int], summary: TraceSummary
-) -> None:
+def _window_of(host: str, spans: Sequence[StepSpan], steps: tuple[int, int]) -> tuple[int, int]:
     chosen = [span for span in spans if steps[0] <= span.id <= steps[1]]
     if not chosen:
         known = f"{spans[0].id} to {spans[-1].id}" if spans else "none"
         raise UsageError(f"{host}: there is no step from {steps[0]} to {steps[1]}; its steps are {known}.")
-    start, end = min(span.start for span in chosen), max(span.end for span in chosen)
+    return min(span.start for span in chosen), max(span.end for span in chosen)
+
+
+def cut_to_windows(sections: Sequence[Section], windows: Sequence[tuple[int, int]], summary: TraceSummary) -> None:
+    """Keep the events that overlap stretches of time, and the values that hold in them.
+
+    Args:
+        sections: What to cut.
+        windows: Start and end of each stretch, in picoseconds on the host's clock.
+        summary: Told what was cut.
+
+    """
     for track in all_tracks(sections):
         starts = track.starts[track.rows]
-        inside = (starts < end) & (starts + track.durations[track.rows] >= start)
+        ends = starts + track.durations[track.rows]
+        inside = np.zeros(len(starts), dtype=bool)
+        for start, end in windows:
+            inside |= (starts < end) & (ends >= start)
         summary.count_cut("events are outside the chosen steps", int((~inside).sum()))
         track.rows = track.rows[inside]
     for section in sections:
         for counter in section.counters:
-            # The last value before the window still holds when it begins.
-            first = max(0, int(np.searchsorted(counter.times, start, side="right")) - 1)
-            last = int(np.searchsorted(counter.times, end))
-            counter.times = np.maximum(counter.times[first:last], start)
-            counter.values = counter.values[first:last]
+            kept = np.zeros(len(counter.times), dtype=bool)
+            for start, end in windows:
+                # The last value before the window still holds when it begins.
+                first = max(0, int(np.searchsorted(counter.times, start, side="right")) - 1)
+                kept[first : int(np.searchsorted(counter.times, end))] = True
+            counter.times, counter.values = counter.times[kept], counter.values[kept]
 
 
-def _cut_to_number(tracks: Sequence[Track], most: int, summary: TraceSummary) -> None:
+def cut_to_number(tracks: Sequence[Track], most: int, summary: TraceSummary) -> None:
     """Keep the longest events; steps and modules, which are few, come before all others."""
     total = sum(len(track.rows) for track in tracks)
     if total <= most:

@@ -16,9 +16,9 @@ _PENDING = 4
 class GzipStream:
     """Writes text as gzip; the same text in the same pieces gives the same bytes (no name, no time in the header)."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, level: int = _LEVEL) -> None:
         self._stream = stream
-        self._deflate = zlib.compressobj(_LEVEL, wbits=31)
+        self._deflate = zlib.compressobj(level, wbits=31)
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._pending: deque[Future[None]] = deque()
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from reportgen.document import Finding
+import msgspec
+
+from reportgen.analyzers.timeline import TimelineFacts
+from reportgen.document import Finding, ReportDocument
 from reportgen.errors import InputError
+from reportgen.exporters.excerpt import trace_excerpt
 from reportgen.exporters.limits import TraceLimits, TraceSummary
 from reportgen.exporters.perfetto import write_trace
 from reportgen.profile.model import HostProfile
@@ -52,6 +57,38 @@ def write_run_trace(
     if unread and not summary.hosts:
         raise unread[0]
     return summary, [error.message for error in unread]
+
+
+def with_excerpt(document: ReportDocument, run: Run, settings: Settings, shown: TimelineFacts | None) -> ReportDocument:
+    """Return a document that carries a short trace of the steps that its timeline shows.
+
+    The trace stands in `extra["trace_excerpt"]`: host, steps, events, what was cut, and the gzipped JSON in base64.
+
+    Args:
+        document: The document, which is returned as it is where there is no such trace.
+        run: The files of the hosts.
+        settings: The run's settings.
+        shown: What the timeline shows.
+
+    """
+    if shown is None:
+        return document
+    likely = sorted(run.files, key=lambda file: file.host != shown.host)
+    profile = next(
+        (found for _, found in _profiles(replace(run, files=tuple(likely)), []) if found.name == shown.host), None
+    )
+    found = trace_excerpt(HostView(profile, settings), shown.windows, document.findings) if profile else None
+    if found is None:
+        return document
+    content, summary = found
+    carried = {
+        "host": shown.host,
+        "steps": list(shown.steps),
+        "events": summary.events,
+        "cut": [f"{count:,} {reason}" for reason, count in summary.cut.items()],
+        "gzip_base64": base64.b64encode(content).decode(),
+    }
+    return msgspec.structs.replace(document, extra=document.extra | {"trace_excerpt": carried})
 
 
 def _profiles(run: Run, unread: list[InputError]) -> Iterator[tuple[HostFile, HostProfile]]:

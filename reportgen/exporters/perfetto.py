@@ -24,7 +24,7 @@ from reportgen.exporters.limits import TraceLimits, TraceSummary
 from reportgen.exporters.marks import FINDINGS, SLOW_STEPS, Mark, finding_mark, finding_time, step_marks
 from reportgen.exporters.sections import host_sections
 from reportgen.exporters.tracks import Counter, FlowEnds, Section, Track
-from reportgen.profile.step_spans import step_spans
+from reportgen.profile.step_spans import StepSpan, step_spans
 from reportgen.profile.view import HostView
 
 _CHUNK = 1 << 15
@@ -59,7 +59,7 @@ def write_trace(
 
     """
     with GzipStream(stream) as text:
-        writer = _Writer(text, findings, limits or TraceLimits(), start_ns)
+        writer = TraceWriter(text, findings, limits or TraceLimits(), start_ns)
         remaining = iter(hosts)
         while (view := next(remaining, None)) is not None:
             writer.add_host(view)
@@ -69,7 +69,7 @@ def write_trace(
     return writer.summary
 
 
-class _Writer:
+class TraceWriter:
     """Writes host after host and keeps what stands over all of them: numbers, marks, the summary."""
 
     def __init__(
@@ -91,10 +91,15 @@ class _Writer:
         name = view.profile.name
         if self._limits.hosts and name not in self._limits.hosts:
             return
-        self.summary.hosts.append(name)
-        offset = self._offset(view)
         sections, spans = host_sections(view), step_spans(view)
         apply_limits(name, sections, spans, self._limits, self.summary)
+        self.add_sections(view, sections, spans)
+
+    def add_sections(self, view: HostView, sections: Sequence[Section], spans: Sequence[StepSpan]) -> None:
+        """Write a host's sections as they are, and marks for its steps and for findings that point at it."""
+        name = view.profile.name
+        self.summary.hosts.append(name)
+        offset = self._offset(view)
         placements: dict[int, Placement] = {}
         for section in sections:
             self._add_section(section, offset, placements)

@@ -14,6 +14,7 @@ from reportgen.document import ReportDocument
 from reportgen.renderers.anchors import Anchors
 from reportgen.renderers.base import Rendered, environment
 from reportgen.renderers.cells import flame_colours, line
+from reportgen.renderers.opener import opener_of
 from reportgen.renderers.page import Limits, Page
 
 MAX_BYTES = 2 * 10**6
@@ -22,15 +23,16 @@ NAME = "report.html"
 # What a page may show, tried in this order until it is small enough: the least important goes first.
 _LIMITS = (
     Limits(),
-    Limits(cards=150),
-    Limits(cards=50, letters=1000),
-    Limits(cards=0, letters=1000),
-    Limits(cards=0, rows=150, letters=1000),
-    Limits(cards=0, rows=40, letters=1000),
-    Limits(cards=0, rows=10, letters=500, labels=False),
-    Limits(cards=0, rows=10, letters=200, labels=False, items=40),
-    Limits(cards=0, rows=5, letters=200, labels=False, items=10, pictures=False),
-    Limits(cards=0, rows=0, letters=80, labels=False, items=3, pictures=False),
+    Limits(trace=False),
+    Limits(trace=False, cards=150),
+    Limits(trace=False, cards=50, letters=1000),
+    Limits(trace=False, cards=0, letters=1000),
+    Limits(trace=False, cards=0, rows=150, letters=1000),
+    Limits(trace=False, cards=0, rows=40, letters=1000),
+    Limits(trace=False, cards=0, rows=10, letters=500, labels=False),
+    Limits(trace=False, cards=0, rows=10, letters=200, labels=False, items=40),
+    Limits(trace=False, cards=0, rows=5, letters=200, labels=False, items=10, pictures=False),
+    Limits(trace=False, cards=0, rows=0, letters=80, labels=False, items=3, pictures=False),
 )
 
 
@@ -39,23 +41,28 @@ def render_html(document: ReportDocument, *, max_bytes: int = MAX_BYTES) -> Rend
     anchors, pictures = Anchors(document), _Pictures(document)
     data, cut = b"", ""
     for limits in _LIMITS:
-        cut = "" if limits == _LIMITS[0] else _said(limits, max_bytes)
+        cut = "" if limits == _LIMITS[0] else _said(limits, max_bytes, bool(opener_of(document)))
         data = _page(Page(document, limits, anchors, pictures), cut)
         if len(data) <= max_bytes:
             break
     return Rendered({NAME: data}, (f"{NAME}: {cut}",) if cut else ())
 
 
-def _said(limits: Limits, max_bytes: int) -> str:
+def _said(limits: Limits, max_bytes: int, has_trace: bool) -> str:
     parts = [
         "no chart is drawn" if not limits.pictures else "",
         f"lists end after {limits.items} items" if limits.items < Limits().items else "",
         f"tables end after {limits.rows} rows" if limits.rows < Limits().rows else "",
-        f"detail cards end after {limits.cards} rows" if limits.cards else "there are no detail cards",
+        "" if limits.cards == Limits().cards else _said_of_cards(limits.cards),
+        "the short trace is not carried" if has_trace and not limits.trace else "",
         "marks of charts have no labels" if not limits.labels else "",
     ]
     size = f"{max_bytes / 1e6:g} MB"
     return f"Cut to stay under {size}: {', '.join(filter(None, parts))}. The JSON report holds everything."
+
+
+def _said_of_cards(cards: int) -> str:
+    return f"detail cards end after {cards} rows" if cards else "there are no detail cards"
 
 
 def _page(page: Page, cut: str) -> bytes:

@@ -39,6 +39,7 @@ class Limits:
         letters: Characters of an expression or a paragraph.
         items: Findings, checks, blocks and the like, each.
         labels: Whether marks of charts say what they are.
+        trace: Whether the short trace is carried; else only the file beside the page can be handed over.
         pictures: Whether charts and timelines are drawn.
 
     """
@@ -48,6 +49,7 @@ class Limits:
     letters: int = 4000
     items: int = 400
     labels: bool = True
+    trace: bool = True
     pictures: bool = True
 
 
@@ -178,8 +180,8 @@ class Page:
 
     @property
     def opener(self) -> Opener | None:
-        """The short trace that the page carries; None where there is none, or pictures are off."""
-        return opener_of(self.document) if self.limits.pictures else None
+        """What hands traces to Perfetto; None where the document has no trace, or pictures are off."""
+        return opener_of(self.document, self.limits.trace) if self.limits.pictures else None
 
     def saving(self, saving: Saving) -> SavingView:
         """Return a saving in words."""

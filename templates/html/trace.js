@@ -9,13 +9,13 @@ class TraceOpener {
     this.title = title;
     this.status = make("p", { className: "readout" });
     this.status.setAttribute("role", "status");
-    const short = make("button", { type: "button" }, "Open the short trace in Perfetto");
+    const short = make("button", { type: "button", hidden: !gzip }, "Open the short trace in Perfetto");
     short.addEventListener("click", () => this.open("short-trace.json.gz", () => Uint8Array.from(atob(gzip), (letter) => letter.charCodeAt(0)).buffer));
     const file = make("input", { type: "file", accept: ".gz,.json", id: "trace-file" });
     const whole = make("button", { type: "button", disabled: true }, "Open the chosen file in Perfetto");
     file.addEventListener("change", () => { whole.disabled = !file.files.length; });
     whole.addEventListener("click", () => this.open(file.files[0].name, () => file.files[0].arrayBuffer()));
-    const label = make("label", { htmlFor: "trace-file" }, "Or the whole trace, trace.json.gz beside this page: ");
+    const label = make("label", { htmlFor: "trace-file" }, "The whole trace, trace.json.gz beside this page: ");
     place.append(make("p", { className: "tools" }, short), make("p", { className: "tools" }, label, file, whole), this.status);
   }
 
