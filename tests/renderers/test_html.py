@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ from reportgen.document import (
     Text,
     Tiles,
 )
-from reportgen.renderers import render
+from reportgen.renderers import render, rule_pages
 from reportgen.renderers.cells import exact, flame_colours, luminance
 from reportgen.renderers.html import render_html
 from reportgen.renderers.rule_pages import rule_page
@@ -276,6 +277,25 @@ def test_any_text_anywhere_is_harmless(document: ReportDocument, texts: list[str
     """Each text of the document gets one of the given ones, by its own length, so that neighbours differ."""
     changed = poisoned(document, lambda given: given + texts[len(given) % len(texts)])
     read(render(changed, "html").files["report.html"])
+
+
+def test_pages_of_rules_that_found_something_come_along(
+    document: ReportDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "# Input bound\n\nWhy: [others](other.md), [web](https://example.invalid).\n\n## Fix\n\n| a |\n|--:|\n| 1 |\n"
+    )
+    (tmp_path / "input-bound.md").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(rule_pages, "folders", lambda: [tmp_path])
+    rule_page.cache_clear()
+    source = render_html(document).files["report.html"].decode()
+    rule_page.cache_clear()
+    page = read(source.replace('<a href="https://example.invalid">web</a>', "web").encode())
+    assert {"rule-input-bound"} <= set(page.ids) & set(page.links)
+    assert "rule-padding" not in page.ids
+    assert "Why: others, web." in page.text
+    assert "<h4>Fix</h4>" in source
+    assert "<h1>Bound" not in source
 
 
 def test_pages_of_rules_are_never_read_from_elsewhere() -> None:
