@@ -37,7 +37,7 @@ def host_activity(host: HostInput, core: CoreWaits, step_name: str) -> pd.DataFr
     distinct, groups = np.unique(threads.codes[rows] * len(labels) + functions, return_inverse=True)
     events = [threads.labels[key // len(labels)] for key in distinct.tolist()]
     # Where neither Python nor the loading of batches was recorded, time in a step may be anything.
-    known = bool(host.calls.any() or threads.labelled(names.is_frame).any())
+    known = host.shows_loading(len(core.frame)) or bool(threads.labelled(names.is_frame).any())
     own = "Python" if known else NOTHING_RECORDED
     frame = pd.DataFrame(
         {

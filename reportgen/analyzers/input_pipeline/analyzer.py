@@ -31,6 +31,7 @@ from reportgen.analyzers.input_pipeline.waits import (
     worst_of_cores,
 )
 from reportgen.analyzers.inventory import host_info
+from reportgen.profile.steps import StepSource
 from reportgen.profile.view import HostView
 
 _MOST_OPS = 300
@@ -44,6 +45,8 @@ class InputPart:
         host: Its name.
         framework: "jax", "tensorflow", "pytorch_xla" or "".
         python_traced: Whether the Python tracer was on.
+        shows_loading: Whether the getting of batches was recorded.
+        steps_from_calls: Whether nothing marks the steps.
         steps: Its waits, with the columns of `waits.WAIT_COLUMNS`; the worst core of each step.
         ops: Its input ops, with the columns of `ops.OP_COLUMNS`.
         waited: What the wait of its worst core consists of.
@@ -54,6 +57,8 @@ class InputPart:
     host: str
     framework: str
     python_traced: bool
+    shows_loading: bool
+    steps_from_calls: bool
     steps: pd.DataFrame
     ops: pd.DataFrame
     waited: Waited
@@ -73,11 +78,14 @@ class InputPipelineAnalyzer:
         source = host_input(view, threads)
         cores = host_waits(view, source)
         worst = max(cores, key=lambda core: core.exposed.total, default=_no_core())
+        steps = worst_of_cores(cores) if cores else worst.frame
         return InputPart(
             host=view.profile.name,
             framework=host_info(view).framework,
             python_traced=any(names.is_frame(label) for label in threads.labels),
-            steps=worst_of_cores(cores) if cores else worst.frame,
+            shows_loading=source.shows_loading(len(steps)),
+            steps_from_calls=view.step_source[0] is StepSource.NONE,
+            steps=steps,
             ops=input_ops(source).head(_MOST_OPS),
             waited=_waited(view, source, worst),
             activity=host_activity(source, worst, view.annotations.steps.detail if view.annotations else ""),
@@ -95,7 +103,7 @@ class InputPipelineAnalyzer:
         facts = InputFacts(
             framework=next((part.framework for part in parts if part.framework), ""),
             means=means,
-            verdict=verdict_of(means, traced, context.settings),
+            verdict=verdict_of(means, traced, all(part.shows_loading for part in parts), context.settings),
             blame=blamed,
             saving=saving_of(blamed, means) if blamed and means else None,
             evidence=evidence_of(blamed, waited, means) if blamed and means else (),
@@ -105,6 +113,7 @@ class InputPipelineAnalyzer:
             waited=waited,
             activity=activity,
             python_traced=traced,
+            steps_from_calls=all(part.steps_from_calls for part in parts),
         )
         return present.result(facts)
 

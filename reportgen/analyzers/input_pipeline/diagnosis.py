@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -29,6 +30,7 @@ _SAMPLES_A_FILE = 8
 _BATCHES = ("Batch", "PaddedBatch", "ParallelBatch", "MapAndBatch")
 _MAPS = ("Map", "ParallelMap", "MapAndBatch", "Filter", "ParallelFilter")
 _MANY_SOURCES = ("FlatMap", "Interleave", "ParallelInterleave", "LegacyParallelInterleave")
+_LONGEST_PATH = 6
 _READING = ("small-files", "sequential-read", "slow-read")
 _DECODES = re.compile(r"Decode(?!Raw$)|Parse|Jpeg|Png|Gif|Wav|Audio|Video|Extract|Unbatch|DecompressElement")
 
@@ -185,13 +187,23 @@ def _blame_python(waited: Waited, share: float) -> Blame:
     worker = kind == "worker"
     time = waited.loader_python if worker and waited.loader_python.total else own
     path = time.path()
-    stage = _own_function(path) or next(iter(dict(time.events.most_common(1))), "Python")
-    where = " → ".join(label.removeprefix("$") for label in path)
+    stage = _own_function(path, own.homes) or next(iter(dict(time.events.most_common(1))), "Python")
+    where = " → ".join(label.removeprefix("$") for label in _shortened(path))
     return Blame(_LOADER_CAUSES[kind], "Python", stage, where, share, overlaps=worker)
 
 
-def _own_function(path: Sequence[str]) -> str:
-    """Return the innermost function of the file that the path starts in, most likely the user's own; "" without one."""
+def _own_function(path: Sequence[str], homes: Counter[str]) -> str:
+    """Return the innermost function that is most likely the user's own; "" where none was traced.
+
+    It is in the file that asks for the batches, or else in the file that the path begins in.
+    """
     files = [found.file if (found := frame(label)) else "" for label in path]
-    inner = [label for label, file in zip(path, files, strict=True) if file == files[0]]
-    return inner[-1].removeprefix("$") if inner else ""
+    for home in (*(file for file, _ in homes.most_common(1)), *files[:1]):
+        inner = [label for label, file in zip(path, files, strict=True) if file == home]
+        if inner:
+            return inner[-1].removeprefix("$")
+    return ""
+
+
+def _shortened(path: Sequence[str]) -> Sequence[str]:
+    return path if len(path) <= _LONGEST_PATH else (path[0], "…", *path[2 - _LONGEST_PATH :])

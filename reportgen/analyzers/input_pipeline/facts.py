@@ -48,6 +48,7 @@ class InputFacts:
         waited: What the wait consists of.
         activity: What the host did in the other time, with the columns of `activity.ACTIVITY_COLUMNS`.
         python_traced: Whether the Python tracer was on.
+        steps_from_calls: Whether nothing marks the steps, so that a step is from one call for a batch to the next.
 
     """
 
@@ -63,6 +64,7 @@ class InputFacts:
     waited: Waited
     activity: pd.DataFrame
     python_traced: bool
+    steps_from_calls: bool
 
     @property
     def share(self) -> float | None:
@@ -80,15 +82,24 @@ def threshold(settings: Settings, name: str) -> float:
     return settings.thresholds.get(name, DEFAULTS[name])
 
 
-def verdict_of(means: Means | None, traced: bool, settings: Settings) -> Verdict:
-    """Return whether a program is input-bound; `traced` says whether the Python tracer was on."""
+def verdict_of(means: Means | None, traced: bool, shows_loading: bool, settings: Settings) -> Verdict:
+    """Return whether a program is input-bound.
+
+    Args:
+        means: Seconds per step; None without steps.
+        traced: Whether the Python tracer was on.
+        shows_loading: Whether the getting of batches was recorded on every host: if not, it may hide in the time in
+            which nothing was recorded.
+        settings: Hold the thresholds.
+
+    """
     moderate, high = threshold(settings, MODERATE), threshold(settings, HIGH)
     if means is None:
         return Verdict("cannot tell", "the profile shows no steps.", moderate, high)
     share, unexplained = means.share, means.unrecorded_share
     if share >= moderate:
         return Verdict("highly" if share >= high else "moderately", "", moderate, high)
-    if share + unexplained < moderate:
+    if shows_loading or share + unexplained < moderate:
         return Verdict("not", "", moderate, high)
     reason = f"for {percent(unexplained)} of the time the device idled and the host recorded nothing"
     advice = (

@@ -56,12 +56,14 @@ class PythonTime:
         kinds: By kind of work.
         functions: Of functions with a line, with all that they call, by label.
         events: Of innermost events, by label.
+        homes: Of calls that get a batch, by the file that calls them: most likely the user's own.
 
     """
 
     kinds: Counter[str] = field(default_factory=Counter)
     functions: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
+    homes: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
@@ -75,11 +77,16 @@ class PythonTime:
 
     def small(self) -> PythonTime:
         """Return it without the entries that matter least."""
-        return PythonTime(self.kinds, Counter(dict(self.functions.most_common(_MOST))), _top(self.events))
+        return PythonTime(self.kinds, _top(self.functions), _top(self.events), _top(self.homes))
 
     def __add__(self, other: PythonTime) -> PythonTime:
         """Return the sum, as over hosts."""
-        return PythonTime(self.kinds + other.kinds, self.functions + other.functions, self.events + other.events)
+        return PythonTime(
+            self.kinds + other.kinds,
+            self.functions + other.functions,
+            self.events + other.events,
+            self.homes + other.homes,
+        )
 
 
 def _top(counter: Counter[str]) -> Counter[str]:
@@ -110,10 +117,24 @@ def python_time(threads: Threads, of: Sequence[int], within: Intervals, inside: 
         Counter({kind: int(by_kind[code]) for kind, code in _KIND_CODES.items() if by_kind[code]}),
         _by_function(threads, rows, times, holds),
         _counter(threads, sum_by(threads.codes[rows], times, count)),
+        _homes(threads, of, inside),
     )
 
 
 _KIND_CODES: dict[str, int] = {kind: code for code, kind in enumerate(get_args(Kind))}
+
+
+def _homes(threads: Threads, of: Sequence[int], inside: Mask) -> Counter[str]:
+    """Return the files that call the outermost of the events `inside`, by the time of these calls."""
+    outermost = inside & (np.append(threads.nearest(inside), -1)[threads.parents] < 0) & np.isin(threads.threads, of)
+    rows = np.flatnonzero(outermost)
+    callers = np.append(threads.nearest(threads.labelled(names.is_frame)), -1)[threads.parents[rows]]
+    files: Counter[str] = Counter()
+    for caller, time in zip(callers.tolist(), threads.durations[rows].tolist(), strict=True):
+        found = names.frame(threads.labels[threads.codes[caller]]) if caller >= 0 else None
+        if found is not None:
+            files[found.file] += time
+    return files
 
 
 def _by_function(threads: Threads, rows: Rows, times: Rows, holds: Mask) -> Counter[str]:

@@ -36,6 +36,9 @@ _OVERLAP = (
 )
 
 
+_FROM_CALLS = " Nothing marks the steps here: a step is taken to reach from one call for a batch to the next."
+
+
 def result(facts: InputFacts) -> Result:
     """Return everything that the section on the input pipeline shows."""
     shown = tables(facts)
@@ -65,7 +68,8 @@ def _blocks(facts: InputFacts, shown: set[str], charts: set[str]) -> tuple[Block
         blocks.append(Notice(text="Show where the program loads its batches, and capture again.", code=HOW_TO_SHOW))
     blocks += [Tiles(("input_wait_fraction", "input_wait_seconds", "input_hidden_seconds", "host_other_fraction"))]
     if facts.means is not None:
-        blocks += [Heading("Device side", "input-device"), Text(f"{_OVERLAP} {_worst_text(facts)}")]
+        source = _FROM_CALLS if facts.steps_from_calls else ""
+        blocks += [Heading("Device side", "input-device"), Text(f"{_OVERLAP}{source} {_worst_text(facts)}")]
         blocks += [*drawn("input_wait"), *some("input_statistics", "input_steps")]
     if stages := some("input_stages", "input_functions"):
         blocks += [Heading("Where the wait comes from", "input-stages"), *stages]

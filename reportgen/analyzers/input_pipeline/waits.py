@@ -15,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from reportgen.analyzers.classes import CONTAINERS, INPUT
 from reportgen.analyzers.input_pipeline import names
@@ -23,7 +22,7 @@ from reportgen.analyzers.input_pipeline.threads import Mask, Threads
 from reportgen.profile.intervals import Intervals, covered_within, intersect, subtract, union
 from reportgen.profile.ops import OpRuns
 from reportgen.profile.steps import Steps, StepSource
-from reportgen.profile.view import HostView
+from reportgen.profile.view import Core, HostView
 
 _HOST_RECEIVE = frozenset({"host recv", "host recv-done"})
 WAIT_COLUMNS = ("step", "label", "start_ps", "time_ps", "period_ps", "wait_ps", "device_ps", "hidden_ps", "busy_ps")
@@ -46,6 +45,10 @@ class HostInput:
     calls: Mask
     transfers: Mask
     step_threads: tuple[int, ...]
+
+    def shows_loading(self, steps: int) -> bool:
+        """Whether getting batches was recorded: at least one call in every other step."""
+        return 2 * len(self.threads.spans(self.calls).starts) >= steps > 0
 
     @cached_property
     def work(self) -> Intervals:
@@ -143,17 +146,29 @@ class CoreWaits:
     free: Intervals
 
 
-def core_waits(steps: Steps, runs: OpRuns | None, host: HostInput) -> CoreWaits:
-    """Return the waits of a core; `runs` is None where no XLA op was captured."""
-    shift = _clock_shift(runs) if runs is not None and steps.on_device_clock else 0
+def core_waits(
+    steps: Steps,
+    waiting: Intervals,
+    busy: Intervals,
+    host: HostInput,
+    whole: Mask | None = None,
+    shift: int = 0,
+) -> CoreWaits:
+    """Return the waits of a core.
+
+    Args:
+        steps: Its steps.
+        waiting: When its ops waited for data from the host.
+        busy: When other ops ran.
+        host: The host's input work.
+        whole: Which steps were captured whole; all where None.
+        shift: What to add to the steps' clock to get the profile's, in picoseconds.
+
+    """
     starts, ends = steps.starts + shift, steps.ends + shift
     lefts = np.concatenate([starts[:1], np.minimum(ends[:-1], ends[1:])])
-    cut = steps.durations <= 0
-    if runs is not None and steps.source is not StepSource.ANNOTATIONS:
-        cut = steps.partial(runs)
-    kept = np.flatnonzero(~cut)
+    kept = np.arange(len(steps)) if whole is None else np.flatnonzero(whole)
     lefts, rights = lefts[kept], ends[kept]
-    waiting, busy = _device_times(runs) if runs is not None else (NOTHING, NOTHING)
     transferring = host.transferring(busy)
     recorded = subtract(waiting, busy)
     exposed = both(recorded, subtract(both(host.threads.spans(host.calls), transferring), busy))
@@ -200,13 +215,46 @@ def _waits(category: str, name: str) -> bool:
 
 
 def host_waits(view: HostView, host: HostInput) -> list[CoreWaits]:
-    """Return the waits of every core of a host that ran steps; of the host itself where it shows no core."""
-    if view.cores:
-        cores = [(core.steps, core.runs) for core in view.active_cores]
-        return [core_waits(steps, runs, host) for steps, runs in cores if len(steps)]
-    if view.annotations is None:
-        return []
-    return [core_waits(view.annotations.steps, None, host)]
+    """Return the waits of every core of a host that ran steps; of the host itself where it shows no core.
+
+    Where nothing marks the steps, a step reaches from one call for a batch to the next.
+    """
+    called = _steps_of_calls(host)
+    if not view.cores:
+        steps = view.annotations.steps if view.annotations is not None else called
+        found = [core_waits(steps, NOTHING, _tensorflow_ops(host), host)]
+    else:
+        known = any(len(core.steps) for core in view.active_cores)
+        found = [_waits_of(core, core.steps if known else called, host) for core in view.active_cores]
+    return [core for core in found if len(core.frame)]
+
+
+def _waits_of(core: Core, steps: Steps, host: HostInput) -> CoreWaits:
+    if steps.source in (StepSource.STEPS_LINE, StepSource.MODULE_RUNS):
+        whole = ~steps.partial(core.runs)
+    else:
+        whole = steps.durations > 0
+    waiting, busy = _device_times(core.runs)
+    shift = _clock_shift(core.runs) if steps.on_device_clock else 0
+    return core_waits(steps, waiting, busy, host, whole, shift)
+
+
+def _steps_of_calls(host: HostInput) -> Steps:
+    """Return one step a call for a batch: TensorFlow's own calls, or else Python's on the thread that steps."""
+    threads = host.threads
+    rows = host.calls & threads.labelled(names.is_tf_call)
+    starts = threads.spans(rows if rows.any() else host.calls).starts
+    count = max(0, len(starts) - 1)
+    labels = tuple(str(number) for number in range(count))
+    return Steps(StepSource.NONE, "", np.arange(count), labels, starts[:count], starts[1:])
+
+
+def _tensorflow_ops(host: HostInput) -> Intervals:
+    """Return when ops of the program itself ran, outside of its input pipeline, where there is no XLA."""
+    threads = host.threads
+    feeding = np.array([name.startswith("tf_data") for name in threads.names], dtype=bool)[threads.threads]
+    inside = threads.nearest(host.iterators | host.calls) >= 0
+    return threads.spans(threads.labelled(names.is_tf_op) & ~feeding & ~inside)
 
 
 def worst_of_cores(cores: list[CoreWaits]) -> pd.DataFrame:
@@ -217,8 +265,3 @@ def worst_of_cores(cores: list[CoreWaits]) -> pd.DataFrame:
     worst = order.groupby("step", sort=True).last()
     worst[["time_ps", "period_ps"]] = longest
     return worst.reset_index()[list(WAIT_COLUMNS)]
-
-
-def times(intervals: Intervals) -> NDArray[np.int64]:
-    """Return the lengths of intervals in picoseconds."""
-    return intervals.ends - intervals.starts

@@ -212,6 +212,55 @@ def test_program_without_xla_waits_by_its_own_thread() -> None:
     assert len(facts.steps) == 3
 
 
+def test_steps_that_nothing_marks_are_taken_from_the_calls_for_batches() -> None:
+    """Keras marks no steps: each of its steps asks for one batch."""
+    space = Space()
+    plane = space.plane("/host:CPU")
+    for number in range(5):
+        plane.line("tf_data_iterator_get_next").event("IteratorGetNextOp::DoCompute", number * 100, 30)
+        plane.line("tf_Compute").event("model/dense/MatMul:MatMul", number * 100 + 30, 60)
+    facts = analyze(space.view()).facts
+    assert facts.steps_from_calls
+    assert list(facts.steps["period_ps"]) == [100_000] * 3
+    assert list(facts.steps["wait_ps"]) == [30_000] * 3
+    assert list(facts.steps["busy_ps"]) == [60_000] * 3
+    assert "Nothing marks the steps" in str(analyze(space.view()).blocks)
+
+
+def test_ops_of_the_pipeline_do_not_hide_the_wait_for_it() -> None:
+    space = Space()
+    plane = space.plane("/host:CPU")
+    line, pool = plane.line("python"), plane.line("tf_data_private_threadpool/1")
+    for number in range(3):
+        line.event("train", number * 100, 90, {"_r": 1, "step_num": number})
+        line.event("IteratorGetNextOp::DoCompute", number * 100, 40)
+        line.event("Iterator::Root::Map", number * 100 + 1, 38).event("cast:Cast", number * 100 + 2, 10)
+        pool.event("decode:DecodePng", number * 100 + 15, 20)
+        line.event("model:MatMul", number * 100 + 45, 40)
+    facts = analyze(space.view()).facts
+    assert list(facts.steps["wait_ps"]) == [40_000] * 2
+    assert list(facts.steps["busy_ps"]) == [40_000] * 2
+
+
+def untraced(annotate: bool) -> Space:
+    """Steps that leave a third of the time unrecorded, with or without the loading of batches."""
+    loop = Loop().steps(period=100, length=60, count=5)
+    for number in range(5):
+        stream(loop.device, f"Stream #{number}(Compute)").event("kernel", number * 100, 60)
+        if annotate:
+            loop.main.event("load_batch", number * 100, 1)
+    return loop.space
+
+
+def test_time_without_records_may_be_input_unless_loading_was_recorded() -> None:
+    unknown = analyze(untraced(annotate=False).view()).facts
+    assert unknown.verdict.level == "cannot tell"
+    assert unknown.means.unrecorded_share == pytest.approx(0.4)
+    known = analyze(untraced(annotate=True).view()).facts
+    assert known.verdict.level == "not"
+    assert known.means.unrecorded_share == pytest.approx(0.4)
+
+
 def test_profile_without_steps_cannot_tell() -> None:
     space = Space()
     space.plane("/host:CPU").line("python").event("Iterator::Root::Map", 0, 10)
