@@ -57,6 +57,7 @@ planted: $(VENV)/.dev  ## Print the report of the planted-fault suite and write 
 
 benchmark: $(VENV)/.peers  ## Measure times and memory against XProf in one run
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/trace.py --perfetto
 
 wire:  ## Generate the protocol-buffer code anew (needs grpcio-tools 1.62, so that it runs on protobuf 4.25)
 	$(PYTHON) -m grpc_tools.protoc -I. --python_out=. --pyi_out=. reportgen/wire/*.proto

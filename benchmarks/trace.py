@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.generate import write_profile
+from generate import write_profile
 
 _SHARE = 0.2
 _TIMED = """
@@ -70,6 +70,7 @@ def compare(profile: Path, folder: Path, runs: int) -> tuple[dict[str, float], d
 
 def open_in_perfetto(trace: Path) -> tuple[int, list[list[object]]]:
     """Return the number of slices that Perfetto loads and the faults that it reports."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.exporters.perfetto_ui import perfetto_ui  # noqa: PLC0415 - needs playwright
 
     with perfetto_ui() as ui:
