@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -29,6 +30,7 @@ _OUT_OF_MEMORY = re.compile(
     rb"RESOURCE_EXHAUSTED|ResourceExhausted|[Rr]an out of memory|Out of memory|OOM when allocating|ERROR_OUT_OF_MEMORY"
 )
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_KILLED = 128 + signal.SIGKILL
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -118,6 +120,8 @@ def run_script(
         if oom_folder is not None:
             moved = oom_folder / _DUMP
             _attempt(lambda: oom(oom_folder / "output.log", moved if moved.is_dir() else dump, output), say)
+        if exit_code == _KILLED:
+            say("the script was killed from outside; where the machine's own memory ran out, its kernel log says so")
         if run_folder is not None and report is not None:
             _attempt(lambda: _report(report, run_folder, output, say), say)
         return ScriptResult(exit_code, run_folder, oom_folder)

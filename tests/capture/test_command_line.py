@@ -66,12 +66,12 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_came_and_stops_the_server(jax_server: Program, tmp_path: Path) -> None:
-    command = [*CAPTURE, jax_server.address, "-o", str(tmp_path), "--duration", "40s"]
+    command = [*CAPTURE, jax_server.address, "-o", str(tmp_path), "--duration", "300s"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=ROOT
     )
     assert process.stderr is not None
-    assert "capturing 40 s" in process.stderr.readline()
+    assert "capturing 300 s" in process.stderr.readline()
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

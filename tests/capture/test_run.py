@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from reportgen.capture import passthrough
 from reportgen.capture.contents import look
 from reportgen.capture.passthrough import run_through
 from reportgen.capture.script import RunOptions, ScriptResult, run_script
@@ -214,6 +215,9 @@ def test_ctrl_c_on_a_terminal_reaches_the_script_once(tmp_path: Path) -> None:
 def test_exit_code_of_a_signal_and_of_commands_that_cannot_run(tmp_path: Path) -> None:
     (tmp_path / "no-program").write_text("")
     assert run(tmp_path, "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    killed = run(tmp_path, "sh", "-c", "kill -KILL $$")
+    assert killed.returncode == 137
+    assert "was killed from outside" in killed.stderr
     missing = run(tmp_path, "no-such-command")
     assert missing.returncode == 127
     assert "no-such-command: No such file" in missing.stderr
@@ -238,18 +242,30 @@ def test_termination_is_passed_on(tmp_path: Path) -> None:
     process.stdout.close()
 
 
-def test_signal_that_comes_while_the_script_is_being_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It once got lost between the start of the process and the moment when it was known."""
+def start_and_signal(number: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return the exit code of a child during whose start a signal came to us."""
     start = subprocess.Popen
 
     def start_slowly(*arguments: object, **options: object) -> object:
         child = start(*arguments, **options)  # type: ignore[call-overload]
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         return child
 
     monkeypatch.setattr(subprocess, "Popen", start_slowly)
-    code, _ = run_through(["sleep", "20"], environment())
-    assert code == 128 + signal.SIGTERM
+    return run_through(["sleep", "2"], environment())[0]
+
+
+def test_signal_that_comes_while_the_script_is_being_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It once got lost between the start of the process and the moment when it was known."""
+    assert start_and_signal(signal.SIGTERM, monkeypatch) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(("sends", "code"), [(True, 0), (False, 128 + signal.SIGINT)])
+def test_interrupt_that_the_terminal_sends_itself_is_not_sent_again(
+    sends: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passthrough, "_terminal_sends_signals", lambda: sends)
+    assert start_and_signal(signal.SIGINT, monkeypatch) == code
 
 
 def test_order_of_output_and_errors_in_one_place_stays(tmp_path: Path) -> None:
