@@ -215,7 +215,7 @@ def _account(statuses: list[Status], options: RunOptions, run_folder: Path | Non
 
 def _why_nothing(statuses: list[Status], options: RunOptions) -> str:
     if not statuses:
-        return "no Python process let the hook in; python -E, -I and -S do not, and other programs neither"
+        return "no Python process let the hook in; python -E, -I and -S do not, nor what is older than Python 3.9"
     if failures := [status.failure for status in statuses if status.failure]:
         return failures[0]
     if not any(status.frameworks for status in statuses):
