@@ -13,7 +13,8 @@ from reportgen.profile.hlo import Computation, HloModule, Instruction
 from reportgen.wire import hlo_pb2
 
 Position = tuple[str, tuple[int, ...]]
-_FORWARD = frozenset({"bitcast", "opt-barrier", "domain", "add-dependency", "copy-done", "async-done", "after-all"})
+_FORWARD = frozenset({"bitcast", "opt-barrier", "domain", "add-dependency", "after-all"})
+_RESULT = {"copy-done": 0, "async-done": 1}  # where the result lies in what the start gave
 _RUNS = frozenset({"while", "call", "conditional", "async-start"})
 _DEEPEST = 64
 _FARTHEST = 100_000
@@ -60,7 +61,9 @@ class _Schedule:
 
     def range_of(self, position: Position, defined: frozenset[Position]) -> Range:
         instruction = self.module.by_name[position[0]]
-        start = self.step.get(instruction.name, 0)
+        caller = self.caller.get(instruction.computation)
+        begins = caller if caller is not None and caller.opcode == "async-start" else instruction
+        start = self.step.get(begins.name, 0)
         end = max([start, *self._uses(position, defined)])
         return Range(start, end)
 
@@ -88,8 +91,9 @@ class _Schedule:
                 if operand is instruction:
                     yield from self._through(user, place, index)
         computation = self.module.computations[instruction.computation]
-        if computation.root is instruction and computation.name in self.caller:
-            yield self.caller[computation.name].name, index
+        caller = self.caller.get(computation.name)
+        if computation.root is instruction and caller is not None:
+            yield caller.name, ((1, *index) if caller.opcode == "async-start" else index)
 
     def _through(self, user: Instruction, place: int, index: tuple[int, ...]) -> Iterator[Position]:
         if user.opcode == "tuple":
@@ -99,8 +103,10 @@ class _Schedule:
                 yield user.name, index[1:]
         elif user.opcode == "copy-start":
             yield user.name, (1, *index)
-        elif user.opcode == "copy-done":
-            if index[:1] == (0,):
+        elif user.opcode == "async-start":
+            yield user.name, (0, place, *index)
+        elif user.opcode in _RESULT:
+            if index[:1] == (_RESULT[user.opcode],):
                 yield user.name, index[1:]
         elif user.opcode in _FORWARD:
             yield user.name, index

@@ -136,7 +136,7 @@ class Computation:
 
     Attributes:
         name: Unique in the module.
-        instructions: In the file's order, which is an order of execution for a scheduled module.
+        instructions: In the order of the schedule where the module has one, else in the file's order.
         root: The instruction whose value the computation returns; None where the file does not say.
 
     """
@@ -214,10 +214,17 @@ class HloModule:
 
     @cached_property
     def computations(self) -> dict[str, Computation]:
-        """Computations by name, in the file's order."""
+        """Computations by name, in the file's order; their instructions in the order of the schedule."""
         result = {}
+        sequences = self.proto.hlo_module.schedule.sequences
         for proto in self.proto.hlo_module.computations:
-            instructions = tuple(Instruction(p, proto.name, self) for p in proto.instructions)
+            order = (
+                {i: place for place, i in enumerate(sequences[proto.id].instruction_ids)}
+                if proto.id in sequences
+                else {}
+            )
+            protos = sorted(proto.instructions, key=lambda p: order.get(p.id, -1)) if order else proto.instructions
+            instructions = tuple(Instruction(p, proto.name, self) for p in protos)
             root = next((i for i in instructions if i.id == proto.root_id), None)
             result[proto.name] = Computation(proto.name, instructions, root)
         return result

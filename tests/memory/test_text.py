@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from reportgen.errors import InputError
 from reportgen.memory.analysis import analyze_memory
 from reportgen.memory.assignment_text import parse_buffer_assignment
-from reportgen.memory.model import ModuleMemory
+from reportgen.memory.model import ModuleMemory, SpaceMemory
+from reportgen.memory.oom.sizes import parse_size
+from reportgen.memory.usage_text import memory_from_usage_report, parse_usage_report
 from reportgen.profile.hlo import HloModule
 from reportgen.profile.hlo_text import parse_hlo_text
 
@@ -54,6 +58,57 @@ def test_the_assignment_alone_gives_totals_and_shapes(compiled: Compiled) -> Non
         assert text.spaces[color].by_type == space.by_type
         pairs = [(b.name, b.size, b.shape) for b in space.buffers]
         assert [(b.name, b.size, b.shape) for b in text.spaces[color].buffers] == pairs
+
+
+def test_rows_of_the_usage_report_are_those_of_the_assignment(compiled: Compiled) -> None:
+    """At the precision that XLA prints; a row is a place in an allocation, and some fifty are printed of each."""
+    exact = analyze_memory(compiled.module)
+    printed = parse_usage_report(compiled.text("usage-report.txt"))
+    assert sum(len(rows) for space in printed for rows in space.allocations) >= 3
+    for space in printed:
+        if space.total == 0:
+            continue
+        told = Counter((row.size, row.offset, row.values) for rows in space.allocations for row in rows)
+        expected = places(exact.spaces[space.color])
+        assert told <= expected
+        assert told == expected or told.total() >= PRINTED_ROWS
+
+
+PRINTED_ROWS = 50
+
+
+def places(space: SpaceMemory) -> Counter[tuple[int, int, int]]:
+    found: dict[tuple[int, int], list[int]] = {}
+    for buffer in space.buffers:
+        found.setdefault((buffer.allocation, buffer.offset), []).append(buffer.size)
+    rows = ((parse_size(printed_size(max(sizes))) or 0, offset, len(sizes)) for (_, offset), sizes in found.items())
+    return Counter(rows)
+
+
+def printed_size(size: int) -> str:
+    """The size as XLA prints it: bytes below 1 KiB, one digit of KiB, two digits above."""
+    for power, unit, digits in ((30, "GiB", 2), (20, "MiB", 2), (10, "KiB", 1)):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.{digits}f}{unit}"
+    return f"{size}B"
+
+
+def test_the_usage_report_alone_gives_totals(compiled: Compiled) -> None:
+    exact = analyze_memory(compiled.module)
+    memory = memory_from_usage_report(compiled.text("usage-report.txt"), "jit_step")
+    assert {color: s.allocated_bytes for color, s in memory.spaces.items()} == {
+        color: s.allocated_bytes for color, s in exact.spaces.items()
+    }
+    assert memory.notes
+    assert exact.main is not None
+    assert memory.main is not None
+    largest = max(buffer.size for buffer in exact.main.buffers)
+    assert max(buffer.size for buffer in memory.main.buffers) == pytest.approx(largest, rel=5e-3)
+
+
+def test_text_that_is_no_report_is_refused() -> None:
+    with pytest.raises(InputError, match="Memory Space"):
+        parse_usage_report("nothing of the kind")
 
 
 def test_text_that_is_no_assignment_is_refused() -> None:
