@@ -23,11 +23,11 @@ NAME = "report.html"
 # What a page may show, tried in this order until it is small enough: the least important goes first.
 _LIMITS = (
     Limits(),
-    Limits(trace=False),
-    Limits(trace=False, cards=150),
-    Limits(trace=False, cards=50, letters=1000),
+    Limits(cards=50),
+    Limits(trace=False, cards=50),
+    Limits(trace=False, cards=20, letters=1000),
     Limits(trace=False, cards=0, letters=1000),
-    Limits(trace=False, cards=0, rows=150, letters=1000),
+    Limits(trace=False, cards=0, rows=100, letters=1000),
     Limits(trace=False, cards=0, rows=40, letters=1000),
     Limits(trace=False, cards=0, rows=10, letters=500, labels=False),
     Limits(trace=False, cards=0, rows=10, letters=200, labels=False, items=40),

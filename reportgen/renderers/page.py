@@ -44,8 +44,8 @@ class Limits:
 
     """
 
-    cards: int = 300
-    rows: int = 300
+    cards: int = 100
+    rows: int = 200
     letters: int = 4000
     items: int = 400
     labels: bool = True
