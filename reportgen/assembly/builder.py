@@ -32,6 +32,7 @@ from reportgen.document import (
     TableBlock,
     Text,
     Tiles,
+    canonical,
 )
 from reportgen.profile.steps import StepSource
 from reportgen.rules.run import Verdicts
@@ -66,9 +67,8 @@ def build_document(analysis: Analysis, verdicts: Verdicts, analyzers: Iterable[A
     results = analysis.results.values()
     metrics = {name: metric for result in results for name, metric in result.metrics.items()}
     tables = {name: table for result in results for name, table in result.tables.items()}
-    tables |= _appendix_tables(analysis, verdicts)
     profile = _profile_info(analysis)
-    return ReportDocument(
+    document = ReportDocument(
         schema_version=SCHEMA_VERSION,
         generator=Generator(name="reportgen", version=__version__),
         title=_title(profile),
@@ -77,12 +77,13 @@ def build_document(analysis: Analysis, verdicts: Verdicts, analyzers: Iterable[A
         metrics=_complete(metrics),
         findings=verdicts.findings,
         checks=verdicts.checks,
-        tables=tables,
+        tables=tables | _appendix_tables(analysis, verdicts),
         charts={name: chart for result in results for name, chart in result.charts.items()},
         cards={name: card for result in results for name, card in result.cards.items()},
         timelines={name: timeline for result in results for name, timeline in result.timelines.items()},
         sections=_sections(analysis, list(analyzers), verdicts),
     )
+    return canonical(document)
 
 
 _ABSENT = {

@@ -29,7 +29,18 @@ from reportgen.document.elements import (
     Timeline,
     TimelineBlock,
 )
-from reportgen.document.finding import Action, Check, Confidence, Evidence, Finding, Location, Saving, Severity, Status, Threshold
+from reportgen.document.finding import (
+    Action,
+    Check,
+    Confidence,
+    Evidence,
+    Finding,
+    Location,
+    Saving,
+    Severity,
+    Status,
+    Threshold,
+)
 from reportgen.document.report import (
     SCHEMA_VERSION,
     Generator,
@@ -37,6 +48,7 @@ from reportgen.document.report import (
     ProfileInfo,
     ReportDocument,
     SourceFile,
+    canonical,
     from_json,
     json_schema,
     to_json,
@@ -86,6 +98,7 @@ __all__ = [
     "Tiles",
     "Timeline",
     "TimelineBlock",
+    "canonical",
     "from_json",
     "json_schema",
     "to_json",

@@ -106,6 +106,14 @@ def to_json(document: ReportDocument) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=1) + b"\n"
 
 
+def canonical(document: ReportDocument) -> ReportDocument:
+    """Return the document as it is read from its own report.json.
+
+    So both render to the same bytes: entries are in the order of the file, and numbers of the type that it gives them.
+    """
+    return msgspec.json.decode(msgspec.json.encode(document, order="deterministic"), type=ReportDocument)
+
+
 def from_json(data: bytes, name: str = "report.json") -> ReportDocument:
     """Read a document.
 
