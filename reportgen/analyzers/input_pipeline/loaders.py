@@ -44,6 +44,7 @@ _KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 
 def kind_of(label: str) -> Kind | None:
     """Return the kind of work that an event's name tells; None where it tells none."""
+    label = label[: names.LONGEST_NAME]
     kind = next((kind for kind, pattern in _KINDS if pattern.match(label)), None)
     return "read" if kind is None and names.is_read(label) else kind
 

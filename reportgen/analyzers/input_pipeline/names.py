@@ -91,6 +91,8 @@ _GETS = re.compile(
     r"|image|input|element|shard)|^(load|loader|batches|dataloader|data_loader|data_iter\w*|input_fn|collate\w*|decode\w*"
     r"|augment\w*|preprocess\w*|host_batch\w*|generator|get_next|producer|fetch)$|_(loader|batches|batch|dataset)$"
 )
+# Patterns that try again at every position look at so much of a name, for names come from strangers.
+LONGEST_NAME = 200
 _NOT_INPUT = re.compile(
     r"checkpoint|ckpt|restore|save|config|param|weight|module|norm|import|log|metric|eval"
     r"|train_(step|loop|epoch|state)|^train$|^steps?(_|$)|_steps?$",
@@ -120,9 +122,9 @@ def is_python_call(label: str) -> bool:
         return False
     if found.file == "builtins":
         return found.function == "next"
-    if not found.line or _NOT_INPUT.search(found.function):
+    if not found.line or _NOT_INPUT.search(found.function[:LONGEST_NAME]):
         return False
-    return bool(_GETS.search(found.function) or _LOADER_FILES.search(found.file))
+    return bool(_GETS.search(found.function[:LONGEST_NAME]) or _LOADER_FILES.search(found.file[-LONGEST_NAME:]))
 
 
 _READ = re.compile(
@@ -134,7 +136,7 @@ _READ = re.compile(
 
 def is_read(label: str) -> bool:
     """Whether a Python event reads from files or sockets."""
-    return bool(_READ.match(label))
+    return bool(_READ.match(label[:LONGEST_NAME]))
 
 
 def python_category(label: str, ahead: bool) -> Category:
@@ -182,7 +184,7 @@ _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
         "waiting for the device",
         re.compile(
             r"block_until_ready|BlockUntilReady|::Await|BlockHostUntilReady|TensorCollectionBarrier"
-            r"|\$\S+ (_value|__array__)$"
+            r"|^\$\S+ (_value|__array__)$"
         ),
     ),
     ("output", re.compile(r"D2H|TransferFromDevice|np\.asarray\(jax|Outfeed|ToLiteral")),
@@ -201,4 +203,4 @@ _ACTIVITIES: tuple[tuple[Activity, re.Pattern[str]], ...] = (
 
 def activity(label: str) -> Activity:
     """Return what kind of host work an event is; names that tell none are the program's own annotations."""
-    return next((name for name, pattern in _ACTIVITIES if pattern.search(label)), "annotated code")
+    return next((name for name, pattern in _ACTIVITIES if pattern.search(label[:LONGEST_NAME])), "annotated code")

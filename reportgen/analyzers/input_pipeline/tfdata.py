@@ -8,6 +8,7 @@ parallel map) works on other threads, so a stage counts wherever its calls ran.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ ASYNC = (
 )  # fmt: skip
 _SETTINGS = ("parallelism", "buffer_limit", "cycle_length", "block_length", "batch_size", "autotune", "deterministic")
 _FUNCTION = "InstantiatedCapturedFunction::Run"
+_NUMBERED = re.compile(r"\]::[^:\[\]]+$")
 _MOST_STAGES = 200
 _MOST_OPS = 5
 
@@ -84,6 +86,7 @@ def stages(profile: HostProfile, host: HostInput, exposed: Intervals) -> tuple[S
     blame = _blame(spans, exposed)
     functions = _functions(threads, calls, of_call, found)
     settings = _settings(profile, threads, calls)
+    made = _made(threads.labels, codes, len(found))
     order = sorted(spans, key=lambda name: (name.count("::"), name))[:_MOST_STAGES]
     places = {name: index for index, name in enumerate(found)}
     return tuple(
@@ -96,7 +99,7 @@ def stages(profile: HostProfile, host: HostInput, exposed: Intervals) -> tuple[S
             time_ps=int(time[places[name]]),
             self_ps=int(own[places[name]]),
             wait_ps=blame[name].total,
-            made=_numbers(threads.labels, name),
+            made=made[places[name]],
             settings=settings.get(name, {}),
             function=functions.get(name, ()),
         )
@@ -135,11 +138,10 @@ def _blame(spans: Mapping[str, Intervals], exposed: Intervals) -> dict[str, Inte
     return left
 
 
-def _numbers(labels: Sequence[str], name: str) -> int:
-    """Return how many numbered iterators of a stage there were: one for each file or repetition."""
-    kind = name.rsplit("::", 1)[-1]
-    suffix = f"]::{kind}"
-    return sum(label.endswith(suffix) and names.stage_of(label) == name for label in labels)
+def _made(labels: Sequence[str], codes: NDArray[np.int64], count: int) -> list[int]:
+    """Return how many numbered iterators each stage had: one for each file or repetition."""
+    numbered = np.array([bool(_NUMBERED.search(label)) for label in labels], dtype=bool) & (codes >= 0)
+    return [int(number) for number in np.bincount(codes[numbered], minlength=count)]
 
 
 def _functions(
