@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,15 @@ QUERY = """async (sql) => {
     rows.push(columns.map((c) => { const v = it.get(c); return typeof v === 'bigint' ? Number(v) : v; }));
   }
   return rows;
+}"""
+GROUPED = """async ([sql, keys]) => {
+  const result = await window.app.trace.engine.query(sql);
+  const columns = result.columns(); const found = {};
+  for (const it = result.iter({}); it.valid(); it.next()) {
+    const values = columns.map((c) => { const v = it.get(c); return typeof v === 'bigint' ? Number(v) : v; });
+    (found[JSON.stringify(values.slice(0, keys))] ||= []).push(...values.slice(keys));
+  }
+  return JSON.stringify(found);
 }"""
 FAULTS = "select name, value from stats where severity in ('error', 'data_loss') and value > 0"
 
@@ -60,6 +70,11 @@ class PerfettoUI:
         """Return the rows that a query gives; 64-bit numbers come as doubles beyond 2**53."""
         rows: list[list[Any]] = self.page.evaluate(QUERY, sql)
         return rows
+
+    def grouped(self, sql: str, keys: int) -> dict[tuple[Any, ...], list[Any]]:
+        """Return a query's rows by their first columns, the others flat one after the other: fast for many rows."""
+        found = json.loads(self.page.evaluate(GROUPED, [sql, keys]))
+        return {tuple(json.loads(key)): values for key, values in found.items()}
 
     def faults(self) -> list[list[Any]]:
         """Return Perfetto's import errors and losses of data: name and count."""
