@@ -91,6 +91,9 @@ class _Heap:
         return self.references[buffer]
 
     def _add(self, buffer: int) -> None:
+        if buffer in self.in_use:
+            self.problems += 1
+            return
         size, unpadded = self.sizes[buffer]
         self.in_use[buffer] = None
         self.live += size

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from reportgen.memory.analysis import analyze_memory
+from reportgen.memory.model import ModuleMemory
 from reportgen.profile.hlo import HloModule
 from reportgen.wire import xplane_pb2
 
@@ -30,6 +32,10 @@ class Compiled:
     @property
     def module(self) -> HloModule:
         return _module(self.name)
+
+    @property
+    def memory(self) -> ModuleMemory:
+        return _memory(self.name)
 
     def text(self, ending: str) -> str:
         return next(data for name, data in self.files.items() if name.endswith(ending)).decode()
@@ -52,6 +58,11 @@ def compiled_program(name: str) -> Compiled:
 def _module(name: str) -> HloModule:
     files = compiled_program(name).files
     return HloModule.from_bytes(next(data for file, data in files.items() if file.endswith(".hlo.pb")))
+
+
+@cache
+def _memory(name: str) -> ModuleMemory:
+    return analyze_memory(_module(name))
 
 
 def program_names() -> list[str]:

@@ -29,7 +29,7 @@ def test_enough_kinds_of_program_are_held_against_xla() -> None:
 
 
 def test_totals_are_those_of_the_usage_report(compiled: Compiled) -> None:
-    memory = analyze_memory(compiled.module)
+    memory = compiled.memory
     report = compiled.text("usage-report.txt")
     totals = {int(c): int(t) for c, t in re.findall(r"\(color=(\d+)\)\nTotal bytes: (\d+)", report)}
     assert len(totals) >= 2
@@ -38,7 +38,7 @@ def test_totals_are_those_of_the_usage_report(compiled: Compiled) -> None:
 
 
 def test_figures_are_those_of_memory_analysis(compiled: Compiled) -> None:
-    space = main_space(compiled.module)
+    space = main_space(compiled)
     if "error" in compiled.facts:
         assert compiled.facts["error"].startswith("RESOURCE_EXHAUSTED: E1000")
         return
@@ -52,14 +52,14 @@ def test_figures_are_those_of_memory_analysis(compiled: Compiled) -> None:
 
 def test_live_peak_is_the_peak_of_memory_analysis(compiled: Compiled) -> None:
     """Where HBM has no simulation XLA takes another space's, and a failed compile has no figure."""
-    space = main_space(compiled.module)
+    space = main_space(compiled)
     if space.curve is None or "error" in compiled.facts:
         return
     assert space.live_peak_bytes == compiled.facts["memory_analysis"]["peak_memory_in_bytes"]
 
 
 def test_types_and_fragmentation_add_up(compiled: Compiled) -> None:
-    for space in analyze_memory(compiled.module).spaces.values():
+    for space in compiled.memory.spaces.values():
         assert sum(space.by_type.values()) == space.allocated_bytes
         assert 0 <= space.unpadded_peak_bytes <= space.live_peak_bytes <= space.allocated_bytes
         held = space.fragmentation_bytes + space.padding_bytes + space.unpadded_peak_bytes
@@ -68,7 +68,7 @@ def test_types_and_fragmentation_add_up(compiled: Compiled) -> None:
 
 def test_a_failing_program_is_accounted_for() -> None:
     """XLA's message calls all of it "HLO temporaries"."""
-    space = main_space(compiled_program("oom").module)
+    space = main_space(compiled_program("oom"))
     assert space.allocated_bytes == 52_076_959_232
     assert space.by_type["parameter"] == 8 * 2**30 + 8 * 32 * MIB
     assert space.by_type["output"] == 8 * 32 * MIB + 512
@@ -80,7 +80,7 @@ def test_a_failing_program_is_accounted_for() -> None:
 
 def test_the_shape_of_a_buffer_explains_its_padding() -> None:
     """Six columns lie on the eight sublanes of a tile; a quarter of the table's room is lost."""
-    space = main_space(compiled_program("narrow").module)
+    space = main_space(compiled_program("narrow"))
     table = by_padding(space.peak_buffers)[0]
     assert (table.name, table.shape) == ("data_0_.1", "f32[1048576,6]{0,1:T(8,128)}")
     assert (table.unpadded_size, table.size) == (6 * 4 * 2**20, 8 * 4 * 2**20)
@@ -88,14 +88,14 @@ def test_the_shape_of_a_buffer_explains_its_padding() -> None:
 
 
 def test_a_buffer_without_metadata_is_traced_to_what_it_holds() -> None:
-    space = main_space(compiled_program("scan").module)
+    space = main_space(compiled_program("scan"))
     stacked = next(buffer for buffer in space.peak_buffers if buffer.name == "custom-call.1")
     assert stacked.op_name.startswith("jit(scan)/jvp()/while/body")
     assert stacked.source.startswith("programs.py:")
 
 
 def test_memory_goes_through_pickle(compiled: Compiled) -> None:
-    memory = analyze_memory(compiled.module)
+    memory = compiled.memory
     copy = pickle.loads(pickle.dumps(memory))
     assert copy.main.peak_buffers == memory.main.peak_buffers if memory.main else False
 
@@ -171,7 +171,7 @@ def peer_row(row: dict[str, Any]) -> tuple[object, ...]:
     return row["logicalBufferId"], row["instructionName"], size, unpadded, row["shapeString"], row["groupName"]
 
 
-def main_space(module: HloModule) -> SpaceMemory:
-    space = analyze_memory(module).main
+def main_space(compiled: Compiled) -> SpaceMemory:
+    space = compiled.memory.main
     assert space is not None
     return space

@@ -25,7 +25,7 @@ def from_text(compiled: Compiled, *, module: bool = True, ranges: bool = True) -
 
 
 def test_every_allocation_and_value_is_the_same(compiled: Compiled) -> None:
-    exact, text = analyze_memory(compiled.module), from_text(compiled)
+    exact, text = compiled.memory, from_text(compiled)
     assert text.spaces.keys() == exact.spaces.keys()
     for color, space in exact.spaces.items():
         assert text.spaces[color].allocated_bytes == space.allocated_bytes
@@ -37,7 +37,7 @@ def test_every_allocation_and_value_is_the_same(compiled: Compiled) -> None:
 
 
 def test_the_peak_of_main_memory_is_the_same(compiled: Compiled) -> None:
-    exact, text = analyze_memory(compiled.module).main, from_text(compiled).main
+    exact, text = compiled.memory.main, from_text(compiled).main
     assert exact is not None
     assert text is not None
     assert text.live_peak_bytes == exact.live_peak_bytes
@@ -45,14 +45,14 @@ def test_the_peak_of_main_memory_is_the_same(compiled: Compiled) -> None:
 
 
 def test_lifetimes_are_worked_out_where_no_file_gives_them(compiled: Compiled) -> None:
-    exact, text = analyze_memory(compiled.module).main, from_text(compiled, ranges=False).main
+    exact, text = compiled.memory.main, from_text(compiled, ranges=False).main
     assert exact is not None
     assert text is not None
     assert text.live_peak_bytes == pytest.approx(exact.live_peak_bytes, rel=1e-3)
 
 
 def test_the_assignment_alone_gives_totals_and_shapes(compiled: Compiled) -> None:
-    exact, text = analyze_memory(compiled.module), from_text(compiled, module=False)
+    exact, text = compiled.memory, from_text(compiled, module=False)
     for color, space in exact.spaces.items():
         assert text.spaces[color].allocated_bytes == space.allocated_bytes
         assert text.spaces[color].by_type == space.by_type
@@ -62,7 +62,7 @@ def test_the_assignment_alone_gives_totals_and_shapes(compiled: Compiled) -> Non
 
 def test_rows_of_the_usage_report_are_those_of_the_assignment(compiled: Compiled) -> None:
     """At the precision that XLA prints; a row is a place in an allocation, and some fifty are printed of each."""
-    exact = analyze_memory(compiled.module)
+    exact = compiled.memory
     printed = parse_usage_report(compiled.text("usage-report.txt"))
     assert sum(len(rows) for space in printed for rows in space.allocations) >= 3
     for space in printed:
@@ -94,7 +94,7 @@ def printed_size(size: int) -> str:
 
 
 def test_the_usage_report_alone_gives_totals(compiled: Compiled) -> None:
-    exact = analyze_memory(compiled.module)
+    exact = compiled.memory
     memory = memory_from_usage_report(compiled.text("usage-report.txt"), "jit_step")
     assert {color: s.allocated_bytes for color, s in memory.spaces.items()} == {
         color: s.allocated_bytes for color, s in exact.spaces.items()

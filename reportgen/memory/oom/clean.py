@@ -45,6 +45,7 @@ _PREFIX = re.compile(
 _MAX_PREFIXES = 5
 _MAX_JOINED = 1000
 _SAME_START = 8
+_ENDS = (".", ":", ";", "!", "?", ")", "]", "}", "=", " ")
 _SHORTEST_WRAP = 60
 _OWN_LINE = re.compile(
     r"^(?:\s|$|---|=====|Buffer(?:Assignment)?\b|Peak buffers|Total |Program |Output |Largest |Stats|Limit|InUse|Max"
@@ -126,11 +127,12 @@ def _may_continue(before: str, line: str) -> bool:
 def _unwrapped(lines: list[Line]) -> list[Line]:
     """Join lines that a terminal broke at a fixed width, in the middle of words.
 
-    A line was broken where it leaves a quote open, or where it has a width that several lines have, and the next line
-    begins with neither a blank nor a prefix nor a word that begins a line of its own.
+    A line was broken where it leaves a quote open, or where it is the widest or as wide as several others, and the next
+    line begins with neither a blank nor a prefix nor a word that begins a line of its own.
     """
     width_of = [len(line.text.expandtabs(8)) for line in lines]
     widths = Counter(width_of)
+    widest = max(width_of, default=0)
     groups: list[list[Line]] = []
     broken = False
     quotes = 0
@@ -142,5 +144,6 @@ def _unwrapped(lines: list[Line]) -> list[Line]:
             groups.append([line])
             quotes = 0
         quotes += line.text.count('"')
-        broken = width >= _SHORTEST_WRAP and (quotes % 2 == 1 or widths[width] > 1)
+        in_word = width == widest and not line.text.endswith(_ENDS)
+        broken = width >= _SHORTEST_WRAP and (quotes % 2 == 1 or widths[width] > 1 or in_word)
     return [Line(group[0].number, "".join(line.text for line in group)[:_MAX_LINE]) for group in groups]

@@ -32,8 +32,9 @@ def merged(messages: list[OomMessage]) -> list[OomMessage]:
 
 def _is_same(one: OomMessage, other: OomMessage) -> bool:
     if one.family == other.family:
+        if one.family == "bfc" and one.device == other.device and _about_equal(one, other):
+            return True  # the allocator names the operation, the error the tensor
         same = one.needed_bytes == other.needed_bytes and one.capacity_bytes in {other.capacity_bytes, None}
-        same = same or (one.family == "bfc" and one.device == other.device and _about_equal(one, other))
         return same and _agree(one.module, other.module) and _agree(one.subject, other.subject)
     both_gpu = one.family in _SAME_REQUEST and other.family in _SAME_REQUEST
     near = abs(other.line - one.line) <= _MOST_LINES_APART
