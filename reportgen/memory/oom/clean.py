@@ -45,7 +45,7 @@ _PREFIX = re.compile(
 _MAX_PREFIXES = 5
 _MAX_JOINED = 1000
 _SAME_START = 8
-_ENDS = (".", ":", ";", "!", "?", ")", "]", "}", "=", " ")
+_ENDS = (".", ":", ";", "!", "?", ")", "]", "}")
 _SHORTEST_WRAP = 60
 _OWN_LINE = re.compile(
     r"^(?:\s|$|---|=====|Buffer(?:Assignment)?\b|Peak buffers|Total |Program |Output |Largest |Stats|Limit|InUse|Max"
