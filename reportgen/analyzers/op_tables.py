@@ -20,6 +20,7 @@ from reportgen.document import (
     Details,
     Guide,
     Heading,
+    Role,
     Series,
     Table,
     TableBlock,
@@ -37,6 +38,7 @@ _SUMS = (
 _SCOPE_DEPTH = 3
 _ROOFLINE_OPS = 150
 _TOP = 10
+_BOUND_ROLES: dict[str, Role] = {"compute": "compute", "HBM": "other"}
 _OPENED_CATEGORIES = 12
 _OPENED_ROWS = 10
 
@@ -76,19 +78,19 @@ _OP_COLUMNS = (
     Column(name="module", title="Program", display="code"),
     Column(name="time_s", unit="seconds", title="Total time"),
     Column(name="model_flops", unit="flops", title="FLOPs", definition="True count, of all executions."),
-    Column(name="flops", unit="flops", title="FLOPs at peak's type", definition="Normalised to the peak's type."),
+    Column(name="flops", unit="flops", display="machine", definition="FLOPs, normalised to the peak's type."),
     Column(name="flop_rate", unit="flops/s", title="FLOP rate"),
     Column(name="bytes", unit="bytes", title="Bytes", definition="Accessed in all memories."),
-    Column(name="hbm_bytes", unit="bytes", title="HBM bytes"),
-    Column(name="onchip_bytes", unit="bytes", title="On-chip bytes"),
+    Column(name="hbm_bytes", unit="bytes", display="machine"),
+    Column(name="onchip_bytes", unit="bytes", display="machine"),
     Column(name="hbm_rate", unit="bytes/s", title="HBM rate"),
     Column(name="onchip_read_utilization", unit="fraction", title="On-chip read"),
     Column(name="onchip_write_utilization", unit="fraction", title="On-chip write"),
     Column(name="intensity", unit="flops/byte", title="Intensity", definition="FLOPs per byte of all memories."),
     Column(name="hbm_intensity", unit="flops/byte", title="HBM intensity"),
     Column(name="efficiency", unit="fraction", title="Roofline efficiency"),
-    Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
-    Column(name="time_ps", unit="picoseconds", title="Total time, exact"),
+    Column(name="self_ps", unit="picoseconds", display="machine"),
+    Column(name="time_ps", unit="picoseconds", display="machine"),
     Column(name="position", title="Order", definition="Rank by the start of the first execution."),
     Column(name="shape", title="Result shape", display="code", definition="With layout; long ones cut in the middle."),
 )
@@ -226,7 +228,7 @@ def _groups(facts: OpFacts, key: str, title: str, prefix: str, idle: bool = Fals
         Column(name="onchip_write_utilization", unit="fraction", title="On-chip write"),
         Column(name="hbm_intensity", unit="flops/byte", title="HBM intensity"),
         Column(name="efficiency", unit="fraction", title="Roofline efficiency"),
-        Column(name="self_ps", unit="picoseconds", title="Self time, exact"),
+        Column(name="self_ps", unit="picoseconds", display="machine"),
     )
     return table_of(found, title, columns, row_ids=unique_slugs(f"op-{prefix}", map(str, found[key])), most=300)
 
@@ -336,7 +338,7 @@ def _roofline_chart(facts: OpFacts) -> Chart | None:
             *(
                 Series(
                     name=str(bound),
-                    role="compute" if bound == "compute" else "host_transfer" if bound == "HBM" else "other",
+                    role=_BOUND_ROLES.get(str(bound), "neutral"),
                     x=tuple(map(float, group["hbm_intensity"])),
                     y=tuple(map(float, group["flop_rate"])),
                     labels=tuple(

@@ -332,7 +332,7 @@ def _chart(facts: StepFacts) -> Chart:
             )
             for name in parts
         ),
-        guides=(Guide(label="mean", axis="y", value=facts.mean_time),),
+        guides=(Guide(label=f"mean {seconds(facts.mean_time)}", axis="y", value=facts.mean_time),),
         table="steps",
     )
 

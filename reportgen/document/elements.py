@@ -54,7 +54,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         unit: Unit of its numbers ("" for text and plain numbers).
         title: Heading for people; the name where empty.
         display: "text", "number", "code" (an expression or name from the profile), "bar" (a share with a thin
-            bar), "flame" (a utilisation, red to green), "flag" (yes or no).
+            bar), "flame" (a utilisation, red to green), "flag" (yes or no), "machine" (for report.json alone).
         definition: What the column means.
 
     """
@@ -62,7 +62,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     unit: str = ""
     title: str = ""
-    display: Literal["text", "number", "code", "bar", "flame", "flag"] = "text"
+    display: Literal["text", "number", "code", "bar", "flame", "flag", "machine"] = "text"
     definition: str = ""
 
 

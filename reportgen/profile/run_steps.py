@@ -20,6 +20,7 @@ from reportgen.profile.ops import NO_OWNER, OpRuns
 from reportgen.profile.steps import Steps, StepSource
 
 Times = NDArray[np.int64]
+_MAIN_SHARE = 0.5
 
 
 def launches(planes: Sequence[Plane]) -> tuple[Times, Times]:
@@ -81,7 +82,9 @@ def launched_steps(annotations: Steps, launched: tuple[Times, Times], runs: GpuR
 
 
 def program_steps(cores: Sequence[OpRuns], modules: Mapping[int, HloModule]) -> list[Steps] | None:
-    """Return for each core of a host the runs of the program with the most time over all cores; None without programs.
+    """Return for each core of a host the runs of the program with the most time over all cores.
+
+    None without programs, or where none of them takes half of the time: then nothing tells which one is the step.
 
     A run begins where the program's first op runs again, and ends with the program's last op before that.
 
@@ -100,6 +103,8 @@ def program_steps(cores: Sequence[OpRuns], modules: Mapping[int, HloModule]) -> 
     if not totals:
         return None
     main = max(sorted(totals), key=lambda key: totals[key])
+    if totals[main] < _MAIN_SHARE * sum(totals.values()):
+        return None
     return [_runs_of_program(runs, main, modules.get(main[0])) for runs in cores]
 
 

@@ -31,7 +31,7 @@ from reportgen.renderers.anchors import walk
 from reportgen.renderers.base import Rendered
 from reportgen.renderers.cells import number
 from reportgen.renderers.dialects import DIALECTS, Markdown
-from reportgen.renderers.tables import has_value, is_numeric
+from reportgen.renderers.tables import has_value, is_numeric, readable
 
 NAME = "report.md"
 MAX_CHARACTERS = 60_000
@@ -225,7 +225,7 @@ class _Ticket:
 
     def _table(self, table: Table, limit: int) -> str:
         rows = table.rows[:limit]
-        filled = [index for index in range(len(table.columns)) if has_value(rows, index)]
+        filled = [index for index in readable(table) if has_value(rows, index)]
         kept = filled[:_COLUMNS]
         columns = [table.columns[index] for index in kept]
         cells = [

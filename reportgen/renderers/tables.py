@@ -59,7 +59,7 @@ def table_view(
     Columns without a single value are left out and named in the note.
     """
     rows = table.rows[:limit]
-    filled = [index for index in range(len(table.columns)) if has_value(rows, index) or not rows]
+    filled = [index for index in readable(table) if has_value(rows, index) or not rows]
     shown = filled[:_MAX_COLUMNS]
     columns = [table.columns[index] for index in shown]
     parts = []
@@ -83,6 +83,11 @@ def table_view(
     )
 
 
+def readable(table: Table) -> list[int]:
+    """Return the places of the columns that are meant for people."""
+    return [index for index, column in enumerate(table.columns) if column.display != "machine"]
+
+
 def has_value(rows: Rows, index: int) -> bool:
     """Return whether a column holds any value."""
     return any(index < len(row) and row[index] is not None for row in rows)
@@ -95,7 +100,8 @@ def is_numeric(rows: Rows, index: int) -> bool:
 
 
 def _left_out(table: Table, filled: list[int], rows: Rows) -> str:
-    empty = [column.title or column.name for index, column in enumerate(table.columns) if index not in set(filled)]
+    absent = [table.columns[index] for index in readable(table) if index not in set(filled)]
+    empty = [column.title or column.name for column in absent]
     parts = [f"Not captured: {', '.join(empty)}." if empty and rows else ""]
     if len(filled) > _MAX_COLUMNS:
         parts.append(f"{_MAX_COLUMNS} of {len(filled)} columns.")
