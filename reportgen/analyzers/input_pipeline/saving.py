@@ -12,8 +12,8 @@ STAGE_ROW = "input-stage"
 
 
 _LEAST = {
-    True: "half of that where the stage gets twice as fast.",
-    False: "what fits beside the rest of the step where it only runs ahead.",
+    True: "half, where it gets twice as fast.",
+    False: "what fits beside the rest of the step, where it only runs ahead.",
 }
 
 
@@ -25,18 +25,15 @@ def stage_row(name: str) -> str:
 def saving_of(blame: Blame, means: Means) -> Saving:
     """Return the seconds per step that a fix would bring.
 
-    At best the whole wait goes. Where nothing runs ahead yet, running ahead alone hides as much as fits beside the rest
-    of the step; where it does already, halving the time of the stage to blame is taken as the least.
+    At best the whole wait goes. At least goes, of the part for which the stage is to blame, what fits beside the rest
+    of the step where nothing runs ahead yet, or a half where input runs ahead already and has to get faster. In
+    between lies what is likely.
     """
     wait, rest = means.wait_s, means.period_s - means.wait_s
-    likely = wait * blame.share
-    low = likely / 2 if blame.overlaps else min(likely, rest)
-    how = "All of the wait at best; the part of it for which the stage is to blame is likely; " + (
-        "half of that where the stage gets twice as fast."
-        if blame.overlaps
-        else "what fits beside the rest of the step where it only runs ahead."
-    )
-    return Saving(low=min(low, likely), likely=likely, high=wait, unit="seconds", basis="heuristic", how=how)
+    blamed = wait * blame.share
+    low = blamed / 2 if blame.overlaps else min(blamed, rest)
+    how = f"At best all of the wait; at least, of the part due to {blame.stage}, {_LEAST[blame.overlaps]}"
+    return Saving(low=low, likely=(low + blamed) / 2, high=wait, unit="seconds", basis="heuristic", how=how)
 
 
 def evidence_of(blame: Blame, waited: Waited, means: Means) -> tuple[Evidence, ...]:

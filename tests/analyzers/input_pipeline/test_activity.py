@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reportgen.analyzers.input_pipeline.activity import NOTHING_RECORDED
-from tests.analyzers.input_pipeline.helpers import analyze
+from tests.analyzers.input_pipeline.support import analyze
 from tests.builders import Space
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from reportgen.analyzers.input_pipeline.facts import InputFacts
 from reportgen.analyzers.input_pipeline.present import verdict_text
-from tests.analyzers.input_pipeline.helpers import CAPTURED, facts_of, measured, records
+from tests.analyzers.input_pipeline.support import CAPTURED, facts_of, measured, records
 from tests.input_faults import make
 
 # Fault, stage to blame, where it is, framework, and whether input already ran ahead.

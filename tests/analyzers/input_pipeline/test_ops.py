@@ -9,7 +9,7 @@ import pandas as pd
 from reportgen.analyzers.input_pipeline import names
 from reportgen.analyzers.input_pipeline.loaders import kind_of
 from reportgen.analyzers.input_pipeline.ops import category_times, input_ops, merge_ops
-from tests.analyzers.input_pipeline.helpers import analyze, input_of
+from tests.analyzers.input_pipeline.support import analyze, input_of
 from tests.builders import Space
 
 

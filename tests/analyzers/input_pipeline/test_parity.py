@@ -11,7 +11,7 @@ import pytest
 
 from reportgen.analyzers.input_pipeline.names import CATEGORY_TITLES, Category, stage_of
 from reportgen.profile.intervals import sum_by
-from tests.analyzers.input_pipeline.helpers import facts_of, input_of, result_of, sample, view_of
+from tests.analyzers.input_pipeline.support import facts_of, input_of, result_of, sample, view_of
 from tests.conftest import REFERENCE
 from tests.parity import xprof
 

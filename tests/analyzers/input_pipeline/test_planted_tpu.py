@@ -9,7 +9,7 @@ import pytest
 from reportgen.profile.model import HostProfile
 from reportgen.profile.view import HostView
 from reportgen.settings import Settings
-from tests.analyzers.input_pipeline.helpers import SAMPLES, analyze, facts_of
+from tests.analyzers.input_pipeline.support import SAMPLES, analyze, facts_of
 
 RESNET = SAMPLES / "resnet50_tpu_v5e"
 

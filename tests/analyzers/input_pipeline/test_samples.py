@@ -10,7 +10,7 @@ import pytest
 from reportgen.analyzers.input_pipeline import InputPipelineAnalyzer
 from reportgen.analyzers.input_pipeline.present import verdict_text
 from reportgen.settings import Settings
-from tests.analyzers.input_pipeline.helpers import analyze, facts_of, result_of, sample, view_of
+from tests.analyzers.input_pipeline.support import analyze, facts_of, result_of, sample, view_of
 
 
 def measured_waits(name: str, key: str) -> list[float]:

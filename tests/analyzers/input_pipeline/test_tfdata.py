@@ -6,7 +6,7 @@ import numpy as np
 
 from reportgen.analyzers.input_pipeline.tfdata import Stage, chain, critical, merge_stages, stages
 from reportgen.profile.intervals import Intervals
-from tests.analyzers.input_pipeline.helpers import input_of
+from tests.analyzers.input_pipeline.support import input_of
 from tests.builders import LineBuilder, Space
 
 ROOT = "Iterator::Root"

@@ -9,7 +9,7 @@ import pytest
 
 from reportgen.analyzers.input_pipeline.threads import Threads
 from reportgen.profile.intervals import Intervals
-from tests.analyzers.input_pipeline.helpers import threads_of
+from tests.analyzers.input_pipeline.support import threads_of
 from tests.builders import LineBuilder, Space
 
 

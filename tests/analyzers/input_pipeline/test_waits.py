@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reportgen.analyzers.input_pipeline.waits import CoreWaits, host_waits, worst_of_cores
-from tests.analyzers.input_pipeline.helpers import analyze, input_of
+from tests.analyzers.input_pipeline.support import analyze, input_of
 from tests.builders import LineBuilder, PlaneBuilder, Space
 
 
