@@ -273,7 +273,7 @@ ADVICE: Mapping[Cause, Advice] = {
         (
             Action(
                 text="Capture the host too, to see which stage is late.",
-                code="reportgen capture HOST:PORT --host-level 2 --python",
+                code="reportgen capture HOST:PORT --host-level 2 --python-level 1",
             ),
             _PREFETCH,
         ),

@@ -86,6 +86,7 @@ def _blocks(facts: InputFacts, shown: set[str], charts: set[str]) -> tuple[Block
 
 
 HOW_TO_SHOW = (
+    "all:         reportgen capture HOST:PORT --python-level 1\n"
     "JAX:         options = jax.profiler.ProfileOptions(); options.python_tracer_level = 1\n"
     "JAX:         with jax.profiler.TraceAnnotation('load_batch'): batch = next(batches)\n"
     "TensorFlow:  tf.profiler.experimental.ProfilerOptions(python_tracer_level=1)\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 
 import pytest
@@ -10,8 +11,10 @@ from reportgen.analyzers.input_pipeline.advice import ADVICE
 from reportgen.analyzers.input_pipeline.diagnosis import CAUSES, Blame, Waited, blame
 from reportgen.analyzers.input_pipeline.loaders import PythonTime
 from reportgen.analyzers.input_pipeline.means import Means
+from reportgen.analyzers.input_pipeline.present import HOW_TO_SHOW
 from reportgen.analyzers.input_pipeline.saving import saving_of
 from reportgen.analyzers.input_pipeline.tfdata import ASYNC, Stage
+from reportgen.cli.capture import capture
 
 MS = 10**9
 
@@ -166,6 +169,14 @@ def test_every_fault_has_advice_for_every_framework() -> None:
             assert any(action.framework in ("", framework) for action in advice.actions), (cause, framework)
         for action in advice.actions:
             assert action.text.endswith((".", "once:", "offline.")), action.text
+
+
+def test_commands_in_advice_have_these_options() -> None:
+    code = [action.code for advice in ADVICE.values() for action in advice.actions] + HOW_TO_SHOW.splitlines()
+    options = {word for text in code if "reportgen capture" in text for word in text.split() if word.startswith("--")}
+    known = {f"--{name.replace('_', '-')}" for name in inspect.signature(capture).parameters}
+    assert options
+    assert options <= known
 
 
 def test_code_in_advice_is_python() -> None:
