@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from reportgen.exporters.args import EventArgs, Heads
 from reportgen.exporters.limits import Level
-from reportgen.exporters.tracks import Counter, FlowEnds, Track
+from reportgen.exporters.tracks import Counter, FlowEnds, Section, Track
 from reportgen.profile.intervals import union
-from reportgen.profile.model import Plane
+from reportgen.profile.model import Kind, Plane
 from reportgen.wire.events import DOUBLE
+from reportgen.wire.varint import WireError
 
 Rows = NDArray[np.int64]
 
@@ -38,13 +39,22 @@ _CORRELATION, _XFLOW, _CHANNEL = 100, 101, 102
 _XFLOW_ID_BIT = 8
 
 
-def captured_tracks(plane: Plane) -> list[Track]:
-    """Return a track for each line of a plane that holds events, in the order of the file."""
-    return [
-        _track(plane, index)
-        for index, line in enumerate(plane.lines)
-        if len(line.starts) and not line.display_name.startswith(_COUNTERS)
-    ]
+def captured_section(plane: Plane, title: str) -> Section:
+    """Return a section with what a plane holds: a track for each line, counters, and where flows begin and end."""
+    section = Section(title)
+    for index, line in enumerate(plane.lines):
+        if not len(line.starts) or line.display_name.startswith(_COUNTERS):
+            continue
+        try:
+            section.tracks.append(_track(plane, index))
+        except WireError:
+            section.damaged += 1
+    try:
+        section.counters += _hardware_counters(plane)
+        section.flows += _flow_ends(plane, section.tracks)
+    except WireError:
+        section.damaged += 1
+    return section
 
 
 def _track(plane: Plane, index: int) -> Track:
@@ -79,7 +89,7 @@ def busiest_first(tracks: Sequence[Track]) -> list[Track]:
     return [tracks[index] for index in np.argsort(-np.array(busy, dtype=np.int64), kind="stable").tolist()]
 
 
-def hardware_counters(plane: Plane) -> list[Counter]:
+def _hardware_counters(plane: Plane) -> list[Counter]:
     """Return what the plane's counter lines recorded, a counter for each kind of event."""
     lines = [index for index, line in enumerate(plane.lines) if line.display_name.startswith(_COUNTERS)]
     if not lines:
@@ -119,7 +129,7 @@ def memory_counters(plane: Plane) -> list[Counter]:
 _ORDINALS = ("device_ordinal", "index_on_host")
 
 
-def flow_ends(plane: Plane, tracks: Sequence[Track], on_device: bool) -> list[FlowEnds]:
+def _flow_ends(plane: Plane, tracks: Sequence[Track]) -> list[FlowEnds]:
     """Return where flows begin and end on captured tracks.
 
     Producers and consumers are joined by their type and id, GPU launches and what they launch by their correlation id,
@@ -138,7 +148,7 @@ def flow_ends(plane: Plane, tracks: Sequence[Track], on_device: bool) -> list[Fl
             found.append(_ends(track, stats[id_name].present, keys, out))
         correlation = stats["correlation_id"]
         keys = _keys(correlation.integers(), _CORRELATION)
-        found.append(_ends(track, correlation.present, keys, out=not on_device))
+        found.append(_ends(track, correlation.present, keys, out=plane.kind in (Kind.HOST, Kind.OTHER)))
         flow = stats["flow"].integers()
         keys = _keys(flow >> _XFLOW_ID_BIT, _XFLOW)
         found += [_ends(track, flow & bit != 0, keys, out) for bit, out in ((2, True), (1, False))]

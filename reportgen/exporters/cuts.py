@@ -23,6 +23,7 @@ def apply_limits(
 
     """
     tracks = list(all_tracks(sections))
+    summary.count_cut("lines are damaged and could not be read whole", sum(section.damaged for section in sections))
     summary.count_cut("aggregated events have no time and are not drawn", sum(track.aggregated for track in tracks))
     for section in sections:
         hidden = [track for track in section.tracks if track.level > limits.level]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reportgen.exporters.json_text import PS_PER_NS, microseconds, whole_nanoseconds
 from reportgen.exporters.lanes import lanes
 from reportgen.exporters.tracks import Track
+from reportgen.wire.varint import WireError
 
 Times = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -114,7 +115,7 @@ def _arguments(track: Track, placement: Placement, part: slice) -> list[str]:
     rows = placement.rows[part]
     if track.args is None and not track.exact:
         return [""] * len(rows)
-    texts = track.args(rows) if track.args else [""] * len(rows)
+    texts = _own_arguments(track, rows)
     starts, durations = track.starts[rows] + placement.offset, track.durations[rows]
     if track.exact and ((starts % PS_PER_NS).any() or (durations % PS_PER_NS).any()):
         columns = zip(texts, starts.tolist(), durations.tolist(), strict=True)
@@ -123,3 +124,11 @@ def _arguments(track: Track, placement: Placement, part: slice) -> list[str]:
     if bare.any():
         texts = [text[1:] if alone else text for text, alone in zip(texts, bare.tolist(), strict=True)]
     return texts
+
+
+def _own_arguments(track: Track, rows: Rows) -> list[str]:
+    try:
+        return track.args(rows) if track.args else [""] * len(rows)
+    except WireError:
+        track.damaged = True
+        return [""] * len(rows)

@@ -10,9 +10,9 @@ from reportgen.exporters.cuts import cut_to_number, cut_to_windows
 from reportgen.exporters.gzip_stream import GzipStream
 from reportgen.exporters.limits import TraceLimits, TraceSummary
 from reportgen.exporters.perfetto import TraceWriter
-from reportgen.exporters.sections import host_sections
+from reportgen.exporters.sections import host_sections, spans_of
 from reportgen.exporters.tracks import Section, all_tracks
-from reportgen.profile.step_spans import StepSpan, step_spans
+from reportgen.profile.step_spans import StepSpan
 from reportgen.profile.view import HostView
 
 # In base64, as a page carries it, a third more: 300 kB.
@@ -42,7 +42,7 @@ def trace_excerpt(
         The trace and what it holds; None where not even a few events fit.
 
     """
-    sections, spans = host_sections(view), step_spans(view)
+    sections, spans = host_sections(view), spans_of(view)
     cut = TraceSummary()
     cut_to_windows(sections, windows, cut)
     tracks = list(all_tracks(sections))

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reportgen.document import Finding, Location
+from reportgen.errors import InputError
 from reportgen.profile.model import Value
 from reportgen.profile.ops import OpRuns
 from reportgen.profile.step_spans import StepSpan, slowest
 from reportgen.profile.view import HostView
 from reportgen.units import picoseconds
+from reportgen.wire.varint import WireError
 
 FINDINGS, SLOW_STEPS = "findings", "slowest steps"
 
@@ -61,7 +63,10 @@ def finding_mark(finding: Finding, time: int) -> Mark:
 
 def finding_time(finding: Finding, view: HostView, spans: Sequence[StepSpan]) -> int | None:
     """Return when what a finding points at first happens on a host, in picoseconds; None where it does not."""
-    times = (_location_time(location, view, spans) for location in finding.locations)
+    try:
+        times = [_location_time(location, view, spans) for location in finding.locations]
+    except (WireError, InputError):
+        return None
     return next((time for time in times if time is not None), None)
 
 

@@ -22,9 +22,9 @@ from reportgen.exporters.gzip_stream import GzipStream
 from reportgen.exporters.json_text import PS_PER_NS, quoted
 from reportgen.exporters.limits import TraceLimits, TraceSummary
 from reportgen.exporters.marks import FINDINGS, SLOW_STEPS, Mark, finding_mark, finding_time, step_marks
-from reportgen.exporters.sections import host_sections
+from reportgen.exporters.sections import host_sections, spans_of
 from reportgen.exporters.tracks import Counter, FlowEnds, Section, Track
-from reportgen.profile.step_spans import StepSpan, step_spans
+from reportgen.profile.step_spans import StepSpan
 from reportgen.profile.view import HostView
 
 _CHUNK = 1 << 15
@@ -91,7 +91,7 @@ class TraceWriter:
         name = view.profile.name
         if self._limits.hosts and name not in self._limits.hosts:
             return
-        sections, spans = host_sections(view), step_spans(view)
+        sections, spans = host_sections(view), spans_of(view)
         apply_limits(name, sections, spans, self._limits, self.summary)
         self.add_sections(view, sections, spans)
 
@@ -148,6 +148,7 @@ class TraceWriter:
                 self._asyncs += part.stop - part.start
             else:
                 self._text.write(slice_texts(track, placement, part))
+        self.summary.count_cut("tracks hold arguments that are damaged and were left out", int(track.damaged))
 
     def _add_counter(self, counter: Counter, offset: int) -> None:
         name, unit, process = quoted(counter.title, _NAME_LIMIT), quoted(counter.unit), self._processes

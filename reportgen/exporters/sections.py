@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reportgen.exporters.captured import (
-    busiest_first,
-    captured_tracks,
-    channel_ends,
-    flow_ends,
-    hardware_counters,
-    memory_counters,
-)
+from reportgen.errors import InputError
+from reportgen.exporters.captured import busiest_first, captured_section, channel_ends, memory_counters
 from reportgen.exporters.derived import OpEvents, derived_tracks, step_track, xla_module_track, xla_op_track
 from reportgen.exporters.op_args import OpArgs, flops_of, hbm_bytes_of, rate_counter
 from reportgen.exporters.tracks import Counter, Section, Track
@@ -19,9 +13,10 @@ from reportgen.profile.attribution import ATTRIBUTION_STATS, attribute
 from reportgen.profile.gpu import stream_lines
 from reportgen.profile.model import HostProfile, Kind, Plane
 from reportgen.profile.ops import OP_LINES
-from reportgen.profile.step_spans import trace_steps
+from reportgen.profile.step_spans import StepSpan, step_spans, trace_steps
 from reportgen.profile.steps import Steps
 from reportgen.profile.view import Core, HostView
+from reportgen.wire.varint import WireError
 
 _ORDER = (
     "Steps", "Framework Name Scope", "TensorFlow Name Scope", "Framework Ops", "TensorFlow Ops", "XLA Modules",
@@ -31,21 +26,37 @@ _ORDER = (
 
 def host_sections(view: HostView) -> list[Section]:
     """Return a host's sections: cores, then SparseCores, then threads, then whatever else holds events."""
-    cores = {core.plane.name: core for core in view.cores if core.plane.kind is not Kind.HOST}
     profile = view.profile
-    sections = [_core_section(core) for core in cores.values()]
+    sections = [_core_section(core) for core in view.cores if core.plane.kind is not Kind.HOST]
     sections += [
-        _plane_section(plane, _sparse_core_title(profile, plane)) for plane in profile.of_kind(Kind.SPARSE_CORE)
+        captured_section(plane, _sparse_core_title(profile, plane)) for plane in profile.of_kind(Kind.SPARSE_CORE)
     ]
     sections += [_threads_section(profile, plane) for plane in profile.of_kind(Kind.HOST)]
     sections += [
-        _plane_section(plane, f"{profile.name} {plane.name}") for plane in profile.of_kind(Kind.DEVICE, Kind.OTHER)
+        captured_section(plane, f"{profile.name} {plane.name}") for plane in profile.of_kind(Kind.DEVICE, Kind.OTHER)
     ]
     return [section for section in sections if section.tracks or section.counters]
 
 
+def spans_of(view: HostView) -> list[StepSpan]:
+    """Return the steps of a host; none where they are damaged."""
+    try:
+        return step_spans(view)
+    except (WireError, InputError):
+        return []
+
+
 def _core_section(core: Core) -> Section:
-    section = _plane_section(core.plane, core.id.label)
+    section = captured_section(core.plane, core.id.label)
+    try:
+        _add_derived(section, core)
+    except (WireError, InputError):  # damaged events, or damaged HLO
+        section.damaged += 1
+    section.tracks.sort(key=_place)
+    return section
+
+
+def _add_derived(section: Section, core: Core) -> None:
     titles = frozenset(track.title for track in section.tracks)
     steps = trace_steps(core)
     if "Steps" not in titles and len(steps):
@@ -54,8 +65,6 @@ def _core_section(core: Core) -> Section:
         _add_streams(section, core, steps, titles)
     else:
         _add_ops(section, core, steps, titles)
-    section.tracks.sort(key=_place)
-    return section
 
 
 def _place(track: Track) -> int:
@@ -130,18 +139,15 @@ def _power(plane: Plane) -> list[Counter]:
 _ENERGY = "vdd_energy_j"
 
 
-def _plane_section(plane: Plane, title: str) -> Section:
-    tracks = captured_tracks(plane)
-    on_device = plane.kind not in (Kind.HOST, Kind.OTHER)
-    return Section(title, tracks, hardware_counters(plane), flow_ends(plane, tracks, on_device))
-
-
 def _threads_section(profile: HostProfile, plane: Plane) -> Section:
     """Return a host plane's threads, the busiest first, and the memory that its allocators recorded."""
     title = f"{profile.name} threads" if plane.name == _HOST_THREADS else f"{profile.name} {plane.name}"
-    section = _plane_section(plane, title)
+    section = captured_section(plane, title)
     section.tracks = busiest_first(section.tracks)
-    section.counters += memory_counters(plane)
+    try:
+        section.counters += memory_counters(plane)
+    except WireError:
+        section.damaged += 1
     return section
 
 

@@ -33,6 +33,7 @@ class Track:
         line: Index of the plane's line that it shows; -1 for derived tracks.
         rows: Rows that are written; those that limits cut are missing.
         aggregated: How many events of the line have no time and so are not drawn.
+        damaged: Whether some arguments could not be read when they were written.
 
     """
 
@@ -49,6 +50,7 @@ class Track:
     line: int = -1
     rows: Rows = field(init=False)
     aggregated: int = 0
+    damaged: bool = False
 
     def __post_init__(self) -> None:
         """Write all rows until a limit says otherwise."""
@@ -94,12 +96,18 @@ class FlowEnds:
 
 @dataclass
 class Section:
-    """A device core, or the threads of a host."""
+    """A device core, or the threads of a host.
+
+    Attributes:
+        damaged: How many lines could not be read, or could not be read whole.
+
+    """
 
     title: str
     tracks: list[Track] = field(default_factory=list)
     counters: list[Counter] = field(default_factory=list)
     flows: list[FlowEnds] = field(default_factory=list)
+    damaged: int = 0
 
 
 def all_tracks(sections: Iterable[Section]) -> Iterator[Track]:

@@ -11,6 +11,7 @@ import pytest
 from reportgen.document import Evidence, Finding, Location
 from reportgen.errors import UsageError
 from reportgen.exporters.limits import Level, TraceLimits
+from reportgen.profile.model import HostProfile
 from reportgen.profile.view import HostView
 from reportgen.settings import Settings
 from reportgen.wire import xplane_pb2
@@ -360,3 +361,42 @@ def test_a_long_name_of_many_events_is_cut_and_of_few_is_kept() -> None:
 def test_peaks_of_the_user_win() -> None:
     view = HostView(tpu_view().profile, Settings(peak_flops=1e11))
     assert Trace([view]).slices(CORE, "XLA Ops")[0]["args"]["flops_utilisation"] == "30.0 %"
+
+
+def damaged(view: HostView, marker: bytes, new: bytes) -> HostView:
+    """The same profile with some bytes replaced by as many others."""
+    content = bytes(view.profile.planes[0].raw.buffer.data)
+    assert content.count(marker) == 1
+    assert len(marker) == len(new)
+    return HostView(HostProfile.from_bytes("host0", content.replace(marker, new)), Settings())
+
+
+def damage_view() -> HostView:
+    space = Space()
+    threads = space.plane("/host:CPU")
+    threads.line("good/1").event("a", 0, 1)
+    threads.line("bad/2").event("b", 5, 0.777, {"text": "findme"})
+    return space.view()
+
+
+def test_a_damaged_line_is_left_out_and_said() -> None:
+    """The event's duration, 777 ps, becomes a field of an unknown wire type."""
+    trace = Trace([damaged(damage_view(), b"\x18\x89\x06", b"\x1f\x89\x06")])
+    assert trace.tracks == [("host0 threads", "good/1")]
+    assert trace.summary.cut == {"lines are damaged and could not be read whole": 1}
+
+
+def test_damaged_arguments_are_left_out_and_said() -> None:
+    """The text's length runs past the end of its statistic."""
+    trace = Trace([damaged(damage_view(), b"\x06findme", b"\x7ffindme")])
+    [event] = trace.slices("host0 threads", "bad/2")
+    assert event["args"] == {"start_ps": "5000", "duration_ps": "777"}
+    assert trace.summary.cut == {"tracks hold arguments that are damaged and were left out": 1}
+
+
+def test_events_of_no_known_kind_are_drawn_without_a_name() -> None:
+    space = Space()
+    space.plane("/host:CPU").line("main/1").event("a", 0, 1)
+    space.planes[0].proto.lines[0].events[0].metadata_id = 99
+    [event] = Trace([space.view()]).slices("host0 threads", "main/1")
+    assert (event["name"], event["args"]) == ("unnamed", {})
