@@ -1,0 +1,87 @@
+"""Compile the planted programs for TPU with no TPU present, and model their timelines.
+
+    python tests/planted/make_tpu.py [NAME...]      # writes fixtures/NAME-{faulty,repaired}.xplane.pb.gz
+
+Needs jax and libtpu (extra `peers`). The programs are real, their times are modelled; see sample_profiles/modelling.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "sample_profiles")]
+
+DUMP = Path(tempfile.mkdtemp())
+os.environ.pop("JAX_PLATFORMS", None)
+os.environ |= {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "XLA_FLAGS": f"--xla_dump_to={DUMP} --xla_dump_hlo_as_proto --xla_dump_hlo_as_text",
+}
+
+import jax
+import numpy as np
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from modelling import modelled_xspace
+from packing import write_gzip
+from reportgen.wire import hlo_pb2
+from schedule import DeviceSpec, estimated_cycles
+from tests.planted.tpu_programs import PAIRS, Argument, Program
+
+STEPS = 4
+
+
+def compile_program(program: Program, chips: int) -> tuple[bytes, dict[str, int]]:
+    """Compile for some chips of a v5e; return the HloProto with its buffer assignment, and the cycle estimates."""
+    shutil.rmtree(DUMP, ignore_errors=True)
+    devices = topologies.get_topology_desc("v5e:2x2", platform="tpu").devices
+    mesh = Mesh(np.array(devices[:chips]), ("data",))
+
+    def spec(argument: Argument) -> jax.ShapeDtypeStruct:
+        sharding = NamedSharding(mesh, PartitionSpec(*argument.axes))
+        return jax.ShapeDtypeStruct(argument.shape, argument.dtype, sharding=sharding)
+
+    arguments = jax.tree.map(spec, list(program.arguments), is_leaf=lambda leaf: isinstance(leaf, Argument))
+    with jax.sharding.use_mesh(mesh) if hasattr(jax.sharding, "use_mesh") else jax.set_mesh(mesh):
+        jax.jit(program.function, donate_argnums=program.donated).lower(*arguments).compile()
+    (proto,) = DUMP.glob("*.after_optimizations.hlo.pb")
+    (text,) = DUMP.glob("*.after_codegen.txt")
+    return without_paths(proto.read_bytes()), estimated_cycles(text)
+
+
+def without_paths(proto: bytes) -> bytes:
+    """Return the module with source files named without their folders."""
+    module = hlo_pb2.HloProto.FromString(proto)
+    index = module.hlo_module.stack_frame_index
+    index.file_names[:] = [Path(name).name for name in index.file_names]
+    for computation in module.hlo_module.computations:
+        for instruction in computation.instructions:
+            instruction.metadata.source_file = Path(instruction.metadata.source_file).name
+    return module.SerializeToString(deterministic=True)
+
+
+def main() -> None:
+    """Make the named pairs, or all."""
+    for name in sys.argv[1:] or PAIRS:
+        pair = PAIRS[name]
+        for kind, program in (("faulty", pair.faulty), ("repaired", pair.repaired)):
+            proto, cycles = compile_program(program, pair.chips)
+            space = modelled_xspace(proto, cycles, DeviceSpec(chips=pair.chips), STEPS)
+            target = HERE / "fixtures" / f"{name}-{kind}.xplane.pb.gz"
+            write_gzip(target, space.SerializeToString(deterministic=True))
+            print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
+    shutil.rmtree(DUMP, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
