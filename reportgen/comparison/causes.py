@@ -24,6 +24,7 @@ STRUCTURAL: frozenset[Kind] = frozenset(("type", "size", "work", "added", "remov
 
 _ROUNDING = 1e-9
 _OTHER_WORK = 0.02
+_CONVERSION = "convert"
 _NEGLIGIBLE = 1e-3  # share of all changes
 
 Pair = tuple[Op | None, Op | None]
@@ -142,6 +143,8 @@ class _Sorter:
         self._matched = matched
         self._scopes = _prefixes(base), _prefixes(new)
         self._recomputed = any(op.recomputed for op in base), any(op.recomputed for op in new)
+        before, after = _element_types(base), _element_types(new)
+        self._new_types = after - before, before - after
         holders = _holders(base), _holders(new)
         self._split = {id(holder) for op in matched.new if (holder := holders[0].get(op.path))}
         self._split |= {id(op) for op in matched.new if op.path in holders[0]}
@@ -165,6 +168,9 @@ class _Sorter:
         """Return the cause of an op that only one report has; `other` is the report that lacks it."""
         if step_part_of(op.category) == "input":
             return "input", ""
+        types = self._new_types[other]
+        if types and (types & {element for element, _ in op.leaves} or _CONVERSION in op.stem):
+            return "type", f"{', '.join(sorted(types))} {'is new' if kind == 'added' else 'is gone'}"
         if op.recomputed and not self._recomputed[other]:
             return kind, "the recomputation of checkpointed code"
         known = self._scopes[other]
@@ -196,6 +202,10 @@ def _some(names: Sequence[str]) -> str:
     """Return up to three names, and how many more there are."""
     more = f" and {count(len(names) - 3)} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
+
+
+def _element_types(ops: Iterable[Op]) -> set[str]:
+    return {element for op in ops for element, _ in op.leaves}
 
 
 def _prefixes(ops: Iterable[Op]) -> set[tuple[str, ...]]:

@@ -150,7 +150,7 @@ def _waterfall(found: Comparison) -> Chart:
     names = [*(one.label for one in shown), _TOGETHER]
     lead = leading(found)
     return Chart(
-        title=f"Mostly, {lead.text}" if lead else "No cause exceeds the noise",
+        title=f"Mostly, {lead[0].text}" if lead else "No cause exceeds the noise",
         kind="spans",
         alt=f"From {seconds(found.before.whole)} to {seconds(found.after.whole)}: "
         + ", ".join(f"{one.text} {signed(one.change)}" for one in shown[:5])
