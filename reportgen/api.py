@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -93,17 +93,75 @@ def report(
     settings = settings or Settings()
     _refuse_unknown(formats)
     run = load(path, settings)
-    document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
-    rendered = [render(document, name) for name in formats if name != "trace"]
-    folder = Path(output)
-    files = [file for result in rendered for file in write_files(folder, result.files)]
-    warnings = [warning for result in rendered for warning in result.warnings]
-    if "trace" in formats:
-        target = folder / _FILE_NAMES["trace"]
-        with atomic(target) as temporary, temporary.open("wb") as stream:
-            _write_trace(run, settings, document, stream)
-        files.append(target)
-    return Written(document, tuple(files), tuple(warnings))
+    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    written = write_document(document, output, [name for name in formats if name != "trace"])
+    if "trace" not in formats:
+        return written
+    target = Path(output) / _FILE_NAMES["trace"]
+    with atomic(target) as temporary, temporary.open("wb") as stream:
+        _write_trace(run, settings, document, stream)
+    return replace(written, files=(*written.files, target))
+
+
+def write_document(document: ReportDocument, output: str | Path, formats: Sequence[str]) -> Written:
+    """Render a document and write the files.
+
+    Raises:
+        UsageError: A format is unknown, or the folder cannot be written.
+
+    """
+    rendered_ = [render(document, name) for name in formats]
+    files = tuple(file for result in rendered_ for file in write_files(Path(output), result.files))
+    return Written(document, files, tuple(warning for result in rendered_ for warning in result.warnings))
+
+
+def rendered(document: ReportDocument, name: str) -> bytes:
+    """Return a document in one format, as the content of its file.
+
+    Raises:
+        UsageError: The format is unknown.
+
+    """
+    return next(iter(render(document, name).files.values()))
+
+
+def oom(
+    source: str | Path,
+    dump: str | Path | None = None,
+    output: str | Path = "out",
+    formats: Sequence[str] = ("html", "md", "json"),
+    capacity: int | None = None,
+) -> Written:
+    """Report on an out-of-memory error and write the report.
+
+    Args:
+        source: An XLA dump folder, an HloProto, a profile, or a log with the error.
+        dump: The dump folder that belongs to a log.
+        output: Folder to write to.
+        formats: Which of html, md, json.
+        capacity: Bytes of the device's memory, where the source does not tell.
+
+    Raises:
+        InputError: There is nothing about memory in it.
+        UsageError: A format is unknown, or the folder cannot be written.
+
+    """
+    return write_document(oom_document_of(source, dump=dump, capacity=capacity), output, formats)
+
+
+def oom_document_of(
+    source: str | Path, *, text: str | None = None, dump: str | Path | None = None, capacity: int | None = None
+) -> ReportDocument:
+    """Return the document of an out-of-memory error (see `oom`); `text` is a log's text in place of a file.
+
+    Raises:
+        InputError: There is nothing about memory in it.
+
+    """
+    from reportgen.assembly.oom import oom_document  # noqa: PLC0415
+    from reportgen.assembly.oom_sources import oom_report_of  # noqa: PLC0415
+
+    return oom_document(oom_report_of(str(source), text, None if dump is None else str(dump), capacity))
 
 
 def report_bytes(
@@ -121,7 +179,7 @@ def report_bytes(
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     if name != "trace":
-        return next(iter(render(document, name).files.values()))
+        return rendered(document, name)
     stream = io.BytesIO()
     _write_trace(run, settings, document, stream)
     return stream.getvalue()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reportgen import __version__
-from reportgen.cli import capture, check, compare, report, run, trace
+from reportgen.cli import capture, check, compare, oom, report, run, trace
 from reportgen.errors import ReportgenError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command()(report.report)
 app.command()(capture.capture)
 app.command()(trace.trace)
+app.command()(oom.oom)
 app.command()(check.check)
 app.command()(compare.compare)
 app.command(context_settings=run.CONTEXT_SETTINGS)(run.run)

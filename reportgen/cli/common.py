@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from reportgen.api import Written
     from reportgen.settings import Settings
 
 Progress = Callable[[int, int], None]
@@ -87,3 +88,14 @@ def progress_bar(label: str) -> Iterator[Progress | None]:
 def warn(text: str) -> None:
     """Print a warning to stderr."""
     typer.echo(f"reportgen: {text}", err=True)
+
+
+def tell(written: Written) -> None:
+    """Print to stderr what was written, its warnings and its verdict."""
+    from reportgen.units import binary  # noqa: PLC0415
+
+    for warning in written.warnings:
+        warn(warning)
+    typer.echo(written.document.verdict, err=True)
+    for file in written.files:
+        typer.echo(f"wrote {file} ({binary(file.stat().st_size)})", err=True)

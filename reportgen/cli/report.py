@@ -67,11 +67,7 @@ def report(
             write_stdout(api.report_bytes(path, chosen[0], settings, progress))
             return
         written = api.report(path, output, chosen, settings, progress)
-    for warning in written.warnings:
-        common.warn(warning)
-    typer.echo(written.document.verdict, err=True)
-    for file in written.files:
-        typer.echo(f"wrote {file} ({_size(file)})", err=True)
+    common.tell(written)
 
 
 def _captured(addresses: str, output: str) -> str:
@@ -90,9 +86,3 @@ def _list(path: str) -> None:
 
     for line in describe_runs(list_runs(path)):
         typer.echo(line)
-
-
-def _size(file: Path) -> str:
-    from reportgen.units import binary  # noqa: PLC0415
-
-    return binary(file.stat().st_size)
