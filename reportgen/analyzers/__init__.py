@@ -6,6 +6,7 @@ from reportgen.analyzers.allocator import AllocatorAnalyzer
 from reportgen.analyzers.base import Analyzer
 from reportgen.analyzers.clocks import ClockAnalyzer
 from reportgen.analyzers.collectives import CollectivesAnalyzer
+from reportgen.analyzers.data_movement import DataMovementAnalyzer
 from reportgen.analyzers.host_events import HostEventsAnalyzer
 from reportgen.analyzers.hosts import HostsAnalyzer
 from reportgen.analyzers.input_pipeline import InputPipelineAnalyzer
@@ -24,6 +25,7 @@ ANALYZERS: tuple[Analyzer, ...] = (
     OpProfileAnalyzer(),
     KernelAnalyzer(),
     MatrixOpsAnalyzer(),
+    DataMovementAnalyzer(),
     InputPipelineAnalyzer(),
     MemoryAnalyzer(),
     AllocatorAnalyzer(),

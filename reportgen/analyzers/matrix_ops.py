@@ -36,6 +36,7 @@ class MatrixOp(NamedTuple):
         precision: "default", "high" (three passes of the matrix unit on TPU) or "highest" (six).
         source_types: Element types of the operands before conversions inside or just before the op.
         window: Positions of the convolution's window; 1 for a dot.
+        unit: Rows and columns of the matrix unit; 0 where not known.
 
     """
 
@@ -44,6 +45,7 @@ class MatrixOp(NamedTuple):
     precision: str
     source_types: tuple[str, str]
     window: int
+    unit: int
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def matrix_op(module: HloModule, instruction: Instruction, matrix_unit: int) -> 
         precision=_PRECISIONS.get(max(levels, default=0), "default"),
         source_types=(_source_type(module, matrix.operands[0]), _source_type(module, matrix.operands[1])),
         window=1 if is_dot else window,
+        unit=matrix_unit,
     )
 
 

@@ -5,7 +5,7 @@ Only the modules with the most device time are looked at; the numbers are those 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -29,6 +29,11 @@ _MOST_BUFFERS = 8
 # A module with more instructions than this takes seconds to replay; its donation and padding are looked at without
 # forecasting how they would shift other buffers.
 _MOST_INSTRUCTIONS = 60_000
+_HANDED_ON = frozenset(
+    {"copy", "copy-start", "copy-done", "async-start", "async-done", "bitcast", "tuple", "get-tuple-element", "convert"}
+)
+_JOINS_SLICES = "ConcatBitcast"  # of a prefetch in several pieces
+_DEEPEST = 6
 _REMATTED = ("rematted_computation", ".remat")
 
 
@@ -64,7 +69,7 @@ class ProgramMemory:
         donation: Arguments that could be donated; None where there are none.
         reshapes: Shapes whose padding another order of dimensions avoids.
         vmem: Bytes of VMEM allocated for buffers; 0 where none.
-        kernel_vmem: The most VMEM that one custom call (a Pallas kernel) takes on its stack; 0 where there is none. What
+        kernel_vmem: The most VMEM that one custom call (a Pallas kernel) takes on its stack; 0 without one. What
             the compiler's own fusions take says nothing: it sizes them to what there is.
         kernel: That custom call.
         recomputed: Ops of a rematerialisation.
@@ -178,10 +183,25 @@ def _donation(program: Program) -> Fix | None:
 
 
 def _in_place(module: HloModule, name: str) -> bool:
-    instruction = module.by_name.get(name)
-    if instruction is None or matrix_instruction(module, instruction) is None:
-        return instruction is None or instruction.opcode != "custom-call"
-    return instruction.is_fusion and len(instruction.operands) > 2
+    """Whether an output is an update of an argument of its shape, which it reads element by element."""
+    output = module.by_name.get(name)
+    if output is None or (matrix_instruction(module, output) is not None and len(output.operands) <= 2):
+        return False
+    return any(
+        source.opcode == "parameter" and source.shape.dimensions == output.shape.leaves()[0].dimensions
+        for source in _sources(output, _DEEPEST)
+        if output.shape.leaves()
+    )
+
+
+def _sources(instruction: Instruction, depth: int) -> Iterator[Instruction]:
+    """Yield what an instruction reads, looked at through instructions that only hand a value on."""
+    for operand in instruction.operands:
+        joined = operand.proto.custom_call_target == _JOINS_SLICES
+        if (operand.opcode in _HANDED_ON or joined) and depth:
+            yield from _sources(operand, depth - 1)
+        else:
+            yield operand
 
 
 def _padded(buffer: Buffer) -> PaddedBuffer:
@@ -208,7 +228,7 @@ def _is_rematted(instruction: Instruction) -> bool:
 
 def _rematted_share(module: HloModule, instruction: Instruction) -> float:
     """Return which share of an op's FLOPs is computed again; without FLOPs, whether the op itself is named so."""
-    inside = [instruction, *_inside(module, instruction, depth=6)]
+    inside = [instruction, *_inside(module, instruction, _DEEPEST)]
     counts = [(flops(module, one) or 0.0, _is_rematted(one)) for one in inside if not one.is_fusion]
     total = sum(count for count, _ in counts)
     if _REMATTED[1] in instruction.name or not total:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reportgen.document import Action, Threshold
 from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
+from reportgen.rules.movement import last_of
 from reportgen.rules.parts import category_evidence, op_locations, step_text
 from reportgen.units import percent
 
@@ -52,7 +53,7 @@ class DataShuffle(Rule):
         ops = evidence.ops
         if evidence.facts("op-profile").device == "CPU":
             return NotApplicable("The program ran on the host's CPU.")
-        last = ops["framework_op"].str.rstrip(":").str.rsplit("/", n=1).str[-1].str.split("[").str[0]
+        last = last_of(ops["framework_op"])
         fused = ops["category"].isin(["loop fusion", "input fusion", "custom fusion"]) & last.isin(_FRAMEWORK_OPS)
         found = ops[ops["category"].str.startswith(_WORDS) | fused]
         time = float(found["self_s"].sum())

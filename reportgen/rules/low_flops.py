@@ -10,6 +10,7 @@ from reportgen.units import percent, seconds
 
 # An op this short is dominated by starting and draining the unit.
 _SHORT = 20e-6
+_FULL = 0.8
 
 _ACTIONS = (
     Action(
@@ -78,6 +79,3 @@ def _reason(one: Diagnosis) -> str:
     if share is not None and share < _FULL:
         return f"{one.row['name']} can use {percent(share)} of the matrix unit with its dimensions."
     return "Odd shapes, layouts or work fused into them may hold them up."
-
-
-_FULL = 0.8

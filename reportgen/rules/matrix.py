@@ -1,8 +1,7 @@
 """Diagnosis of every dot and convolution: one cause each, so that no two rules claim the same time.
 
-What padding costs follows one law, checked against the TPU compiler's own estimates of some hundred programs: an op
-takes the time of its padded dimensions. Filling the padding up is free; leaving out a tile saves four fifths of the
-tile's share, because some work does not depend on that dimension.
+What padding costs is the time that the same work would take less with dimensions that fill their tiles
+(`reportgen.profile.matrix_cost`): filling the padding up is nearly free, leaving out a tile saves most of its share.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 from reportgen.analyzers.classes import MATRIX
 from reportgen.analyzers.matrix_ops import MatrixOp
+from reportgen.profile.matrix_cost import LANES, SUBLANES, cost
 from reportgen.profile.matrix_unit import LayoutDimension, MatrixLayout
 from reportgen.rules.base import Evidences
 
@@ -24,14 +24,14 @@ Range = tuple[float, float, float]
 _CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
 _MATRIX_NAME = re.compile(r"dot_general|matmul|einsum|conv_general|conv2d|conv3d|convolution", re.IGNORECASE)
 _MAYBE_MATRIX = frozenset({"custom-call", "custom fusion", "output fusion", "loop fusion"})
-_LANES = 128
 # A tile that a dimension barely enters can be left out; one that is mostly full had better be filled.
 _BARELY = 0.12
-_SHRINK_WORTH = 0.8
 _PASSES = {"high": 3, "highest": 6}
 _USEFUL = 0.8
 _FAST_ENOUGH = 0.5
-_BUSY_MEMORY = 0.3
+# Below it neither memory nor the matrix unit is busy: the op is too small or held up.
+_BUSY_MEMORY = 0.1
+_SHORT = 5e-6
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,6 @@ class Change:
     size: int
     padded_size: int
     target: int
-
-    @property
-    def time(self) -> float:
-        """Time after the change, for the same work, over the time before."""
-        if self.target >= self.size:
-            return self.size / self.target
-        return 1 - _SHRINK_WORTH * (1 - self.target / self.padded_size)
 
     def __str__(self) -> str:
         return f"{self.role} {self.size} is padded to {self.padded_size}: make it {self.target}"
@@ -114,12 +107,12 @@ def diagnose(row: dict[str, Any], op: MatrixOp | None, kind: str, ridge: float |
     options: list[tuple[float, Cause, Range, tuple[Change, ...]]] = []
     if op is not None and device == "TPU":
         if op.precision in _PASSES:
-            likely = 1 - 1 / _PASSES[op.precision]
-            options.append((likely, "precision", (0.75 * likely, likely, min(1.0, 1.15 * likely)), ()))
+            once, often = (cost(op.layout, op.window, op.unit, passes=n) for n in (1, _PASSES[op.precision]))
+            likely = 1 - once / often
+            options.append((likely, "precision", (0.7 * likely, likely, min(0.98, 1.3 * likely)), ()))
         changes = padding_changes(op.layout)
-        if useful_share(op.layout) <= _USEFUL and changes:
-            likely = 1 - math.prod(change.time for change in changes)
-            options.append((likely, "padding", (0.6 * likely, likely, min(0.99, 1.4 * likely)), changes))
+        if changes and useful_share(op.layout) <= _USEFUL and (likely := saved_by(op, changes)) > 0:
+            options.append((likely, "padding", (0.6 * likely, likely, min(0.98, 1.5 * likely)), changes))
     if options:
         _, cause, saved, changes = max(options, key=lambda option: option[0])
         return Diagnosis(row, op, kind, cause, saved, changes)
@@ -132,6 +125,8 @@ def _limit(row: dict[str, Any], ridge: float | None) -> Cause:
         return "unknown"
     if flops >= _FAST_ENOUGH:
         return "fine"
+    if float(row["average_s"]) < _SHORT:
+        return "low"
     if intensity < ridge and float(row["hbm_utilization"]) >= _BUSY_MEMORY:
         return "memory"
     return "low"
@@ -152,13 +147,26 @@ def _work(layout: MatrixLayout) -> list[LayoutDimension]:
 
 
 def padding_changes(layout: MatrixLayout) -> tuple[Change, ...]:
-    """Return the dimensions whose padding costs time, each with the size to choose."""
+    """Return the dimensions whose padding costs time, each with the size to choose.
+
+    None where no size is known to help: with features on the lanes of the operand and the batch on those of the result,
+    the op turns its data around inside and does not follow the law.
+    """
+    lanes = {entry.operand: entry.role for entry in layout.dimensions if entry.place == 0}
+    if (lanes.get("left"), lanes.get("result")) == ("feature in", "batch"):
+        return ()
     found = []
     for entry in _work(layout):
-        if entry.size == entry.padded_size:
+        if entry.size == entry.padded_size or entry.place > 1:
             continue
-        tile = _LANES if entry.place == 0 else min(8, entry.padded_size)
-        floor = entry.padded_size - tile
+        floor = entry.padded_size - (LANES if entry.place == 0 else min(SUBLANES, entry.padded_size))
         barely = floor > 0 and (entry.size - floor) / entry.size <= _BARELY
         found.append(Change(entry.role, entry.size, entry.padded_size, floor if barely else entry.padded_size))
-    return tuple(sorted(found, key=lambda change: change.time))
+    return tuple(sorted(found, key=lambda change: change.size / change.padded_size))
+
+
+def saved_by(op: MatrixOp, changes: tuple[Change, ...]) -> float:
+    """Return the share of an op's time that the same work would take less after the changes."""
+    sizes = {(change.role, change.size): change.target for change in changes}
+    ratio = cost(op.layout, op.window, op.unit, sizes) / cost(op.layout, op.window, op.unit)
+    return 1 - ratio * math.prod(change.size / change.target for change in changes)

@@ -9,6 +9,7 @@ import pandas as pd
 from reportgen.document import Action, Evidence, Threshold
 from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
 from reportgen.rules.matrix import Diagnosis, diagnoses
+from reportgen.rules.movement import moving_ops
 from reportgen.rules.parts import SHOWN, a_step, op_evidence, op_location, op_locations, step_text, time_saving
 from reportgen.units import percent, seconds
 
@@ -65,7 +66,7 @@ class Precision(Rule):
             return NotApplicable("The passes of other devices' matrix units are not known.")
         found = [one for one in diagnoses(evidence) if one.cause == "precision"]
         extra = evidence.share(sum(one.time * one.saved[1] for one in found if one.saved))
-        conversions = conversion_ops(evidence)
+        conversions = moving_ops(evidence, "conversion")
         converting = evidence.share(float(conversions["self_s"].sum()))
         drafts = []
         if found and extra >= evidence.limits["share"]:
@@ -93,20 +94,17 @@ def _passes(evidence: Evidences, found: list[Diagnosis], extra: float) -> Draft:
         ),
         threshold="share",
         saving=time_saving(
-            evidence, low, likely, high, "modelled", "One pass instead of three (high) or six (highest)."
+            evidence,
+            low,
+            likely,
+            high,
+            "modelled",
+            "One pass of the matrix unit instead of three (high) or six (highest); moving data stays.",
         ),
         confidence="high",
         locations=tuple(op_location(one.row) for one in found[:SHOWN]),
         actions=_MATRIX_ACTIONS,
     )
-
-
-def conversion_ops(evidence: Evidences) -> pd.DataFrame:
-    """Return ops that only convert types: by category, or a fusion whose framework op is a conversion."""
-    ops = evidence.ops
-    last = ops["framework_op"].str.rstrip(":").str.rsplit("/", n=1).str[-1].str.split("[").str[0]
-    casts = last.isin(["convert_element_type", "Cast", "convert"]) & ops["category"].isin(["loop fusion", "convert"])
-    return ops[casts | (ops["category"] == "convert")]
 
 
 def _conversions(evidence: Evidences, ops: pd.DataFrame, share: float) -> Draft:

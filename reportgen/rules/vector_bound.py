@@ -5,7 +5,7 @@ from __future__ import annotations
 from reportgen.analyzers.classes import CONTAINERS, CUSTOM, MATRIX, is_collective, role_of
 from reportgen.document import Action, Threshold
 from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
-from reportgen.rules.data_formatting import formatting_ops
+from reportgen.rules.movement import moving_ops
 from reportgen.rules.parts import category_evidence, op_locations, step_text
 from reportgen.units import percent
 
@@ -39,6 +39,12 @@ class VectorBound(Rule):
             unit="of device time",
             reason="In well-tuned dense models vector work stays below a third; above it the matrix units starve.",
         ),
+        Threshold(
+            name="bandwidth",
+            value=0.6,
+            unit="of HBM bandwidth",
+            reason="An op above it waits for memory, not for the vector unit.",
+        ),
     )
     silenced_by = ("precision",)
 
@@ -47,16 +53,9 @@ class VectorBound(Rule):
         ops = evidence.ops
         if evidence.facts("op-profile").device != "TPU":
             return NotApplicable("Vector and matrix units are told apart on TPU only.")
-        formatting = set(formatting_ops(evidence)["row_id"])
-        vector = [
-            role_of(category) == "compute"
-            and category not in MATRIX | CUSTOM | CONTAINERS
-            and not category.startswith(("gather", "scatter", "sort", "dynamic"))
-            and not is_collective(category)
-            and row not in formatting
-            for category, row in zip(ops["category"], ops["row_id"], strict=True)
-        ]
-        found = ops[vector]
+        moving = {*moving_ops(evidence, "formatting")["row_id"], *moving_ops(evidence, "conversion")["row_id"]}
+        waits = ops["hbm_utilization"] >= evidence.limits["bandwidth"]
+        found = ops[ops["category"].map(_is_vector).astype(bool) & ~ops["row_id"].isin(moving) & ~waits]
         time = float(found["self_s"].sum())
         share = evidence.share(time)
         if share < evidence.limits["share"]:
@@ -73,7 +72,16 @@ class VectorBound(Rule):
                     confidence="medium",
                     locations=op_locations(found),
                     actions=_ACTIONS,
-                    stake=share,
+                    stake=share - evidence.limits["share"] / 2,
                 ),
             )
         )
+
+
+def _is_vector(category: str) -> bool:
+    return (
+        role_of(category) == "compute"
+        and category not in MATRIX | CUSTOM | CONTAINERS
+        and not category.startswith(("gather", "scatter", "sort", "dynamic"))
+        and not is_collective(category)
+    )

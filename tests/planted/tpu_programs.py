@@ -218,24 +218,25 @@ def channels(first: bool) -> Program:
     return Program(apply, [Argument(shape), Argument((3, 3, 256, 256))])
 
 
-def lookup(gathered: bool) -> Program:
-    """Rows of a table by index, or by a product with a one-hot operand, and a layer on top."""
+def summed(scattered: bool) -> Program:
+    """Rows added up by segment: scattered one by one, or by a product with a one-hot operand."""
 
-    def apply(ids: jax.Array, table: jax.Array, w: jax.Array) -> jax.Array:
-        rows = table[ids] if gathered else jax.nn.one_hot(ids, table.shape[0], dtype=table.dtype) @ table
-        return rows @ w
+    def apply(ids: jax.Array, rows: jax.Array, w: jax.Array) -> jax.Array:
+        if scattered:
+            return jax.ops.segment_sum(rows, ids, num_segments=1024) @ w
+        return (jax.nn.one_hot(ids, 1024, dtype=rows.dtype, axis=0) @ rows) @ w
 
-    return Program(apply, [Argument((32768,), jnp.int32), Argument((512, 512)), Argument((512, 512))])
+    return Program(apply, [Argument((32768,), jnp.int32), Argument((32768, 512)), Argument((512, 512))])
 
 
 def ordered(by_sorting: bool) -> Program:
-    """The largest values of long rows by sorting all of them, or their maximum."""
+    """The largest values of long rows by sorting all of them, or just some of them."""
 
     def apply(x: jax.Array, w: jax.Array) -> jax.Array:
         y = x @ w
-        return jnp.sort(y, axis=-1)[:, -128:] if by_sorting else y[:, -128:]
+        return jnp.sort(y, axis=-1) if by_sorting else y
 
-    return Program(apply, [Argument((2048, 4096)), Argument((4096, 4096))])
+    return Program(apply, [Argument((2048, 512 if by_sorting else 4096)), Argument((512 if by_sorting else 4096, 4096))])
 
 
 def widened(there_and_back: bool) -> Program:
@@ -245,6 +246,7 @@ def widened(there_and_back: bool) -> Program:
         for _ in range(4):
             x = x @ w
             if there_and_back:
+                x = jax.lax.optimization_barrier(x)
                 wide = jax.lax.optimization_barrier(x.astype(F32))
                 x = jax.lax.optimization_barrier(wide.astype(BF16))
         return x
@@ -302,10 +304,10 @@ def statistics(apart: bool) -> Program:
     )
 
 
-def kernel(block: int, hidden_cost: bool = True, pallas: bool = True) -> Program:
+def kernel(block: int, contracted: int = 2048, pallas: bool = True) -> Program:
     """A product by a Pallas kernel without a cost estimate and with blocks of some size, or by the compiler."""
     if not pallas:
-        return dot(4096, 2048, 4096)
+        return dot(4096, contracted, 4096)
 
     def multiply(x_ref: Any, w_ref: Any, out_ref: Any) -> None:
         out_ref[...] = jnp.dot(x_ref[...], w_ref[...], preferred_element_type=F32).astype(BF16)
@@ -323,7 +325,7 @@ def kernel(block: int, hidden_cost: bool = True, pallas: bool = True) -> Program
             compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel", "parallel")),
         )(x, w)
 
-    return Program(apply, [Argument((4096, 2048)), Argument((2048, 4096))])
+    return Program(apply, [Argument((4096, contracted)), Argument((contracted, 4096))])
 
 
 def narrow_rows(narrow: bool) -> Program:
@@ -376,18 +378,18 @@ PAIRS = {
     "vector-bound-softmax": Pair("vector-bound", normalisation(True), normalisation(False)),
     "data-formatting-transpose": Pair("data-formatting", transposed(True), transposed(False)),
     "data-formatting-channels": Pair("data-formatting", channels(True), channels(False)),
-    "data-shuffle-gather": Pair("data-shuffle", lookup(True), lookup(False)),
+    "data-shuffle-scatter": Pair("data-shuffle", summed(True), summed(False)),
     "data-shuffle-sort": Pair("data-shuffle", ordered(True), ordered(False)),
     "donation-sgd": Pair("missing-donation", layers(1024, 4096, 4096, donate=False), layers(1024, 4096, 4096)),
     "donation-adam": Pair("missing-donation", adam(False), adam(True)),
     "donation-cache": Pair("missing-donation", cache_update(False), cache_update(True)),
     "remat-layers": Pair("costly-remat", layers(1024, 4096, 4096, checkpoint=True), layers(1024, 4096, 4096)),
     "remat-attention": Pair("costly-remat", attention(True), attention(False)),
-    "collectives-gradients": Pair("exposed-collectives", data_parallel(2048), data_parallel(65536), chips=4),
+    "collectives-gradients": Pair("exposed-collectives", data_parallel(2048), data_parallel(262144), chips=4),
     "collectives-tensor": Pair("exposed-collectives", tensor_parallel(True), tensor_parallel(False), chips=4),
     "collectives-small": Pair("small-collectives", statistics(True), statistics(False), chips=4),
     "custom-call-kernel": Pair("custom-call", kernel(256), kernel(256, pallas=False)),
-    "vmem-blocks": Pair("vmem-pressure", kernel(1024), kernel(256)),
+    "vmem-blocks": Pair("vmem-pressure", kernel(512, 2816), kernel(256, 2816)),
     "memory-padding-rows": Pair("memory-padding", narrow_rows(True), narrow_rows(False)),
     "memory-full": Pair("memory-near-capacity", full_memory(True), full_memory(False)),
 }
