@@ -127,7 +127,7 @@ class MemoryAnalyzer:
         for program in programs:
             module = view.modules.get(program)
             if module is not None and (memory := _memory_of(module)) is not None:
-                found.append(_module_view(view.modules.labels.get(program, memory.name), program, memory))
+                found.append(module_view(view.modules.labels.get(program, memory.name), program, memory))
         if not found:
             return None
         devices = [core for core in view.cores if core.id.device != "CPU"]
@@ -162,7 +162,8 @@ def _memory_of(module: HloModule) -> ModuleMemory | None:
         return None
 
 
-def _module_view(label: str, program: int, memory: ModuleMemory) -> ModuleView:
+def module_view(label: str, program: int, memory: ModuleMemory) -> ModuleView:
+    """Return a module's memory without what would be too large to show."""
     return ModuleView(
         label=label,
         program=program,

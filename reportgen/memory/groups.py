@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 from reportgen.memory.model import Buffer
 
-_WRAPPED = re.compile(
-    r"^(?:jit|pjit|pmap|jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map|xmap)\((.*)\)$"
-)
+_WRAPPED = re.compile(r"^(?:jvp|transpose|vmap|checkpoint|remat|custom_jvp|custom_vjp|shard_map|xmap)\((.*)\)$")
 _PLUMBING = frozenset(
     {"", "while", "body", "cond", "closed_call", "checkpoint", "remat", "rematted_computation", "core_call", "main"}
     | {"custom_jvp_call", "custom_vjp_call", "scan", "pjit", "branch_0_fun", "branch_1_fun", "shard_map"}
 )
 _OPTIONS = re.compile(r"\[.*$", re.DOTALL)
+_COMPILED = ("jit(", "pjit(", "pmap(")  # the program itself, and functions of JAX inside it
 _NUMBERED = re.compile(r"(?:^|[_\-.])\d+$")
 
 
@@ -63,8 +62,8 @@ def scopes(op_name: str) -> tuple[str, ...]:
     backward pass of a layer have the same scopes.
     """
     first = op_name.split(";", 1)[0].rstrip(":")
-    parts = [_inner(part) for part in _OPTIONS.sub("", first).split("/")[:-1]]
-    return tuple(part for number, part in enumerate(parts) if part not in _PLUMBING and not _is_program(first, number))
+    named = [part for part in _OPTIONS.sub("", first).split("/")[:-1] if not part.startswith(_COMPILED)]
+    return tuple(part for part in map(_inner, named) if part not in _PLUMBING)
 
 
 def layer_of(op_name: str) -> str:
@@ -89,9 +88,3 @@ def _inner(part: str) -> str:
             break
         part = match[1]
     return part
-
-
-def _is_program(op_name: str, number: int) -> bool:
-    """Whether a part names the compiled function: the leading `jit(step)` parts."""
-    parts = op_name.split("/")[: number + 1]
-    return all(part.startswith(("jit(", "pjit(", "pmap(")) for part in parts)

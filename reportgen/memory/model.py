@@ -14,8 +14,8 @@ OUTPUT = "output"
 THREAD_LOCAL = "thread-local"
 CONSTANT = "constant"
 TEMPORARY = "temporary"
-UNKNOWN = "unknown"  # where only XLA's usage report is there
-ALLOCATION_TYPES = (PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT, TEMPORARY, UNKNOWN)
+ALLOCATION_TYPES = (PARAMETER, OUTPUT, THREAD_LOCAL, CONSTANT, TEMPORARY)
+UNKNOWN = "unknown"  # beside those, where only XLA's usage report is there
 
 # XLA's memory spaces ("colors"). The names of 1, 2 and 6 are those of a TPU.
 SPACE_NAMES = {0: "HBM", 1: "VMEM", 2: "sync flags", 5: "host", 6: "SMEM"}

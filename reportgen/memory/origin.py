@@ -57,8 +57,37 @@ def _filled_by_loop(module: HloModule, buffer: Instruction) -> Instruction | Non
 
 
 def _written(module: HloModule, loop: Instruction, position: int) -> Instruction | None:
-    roots = [computation.root for computation in module.called_computations(loop)]
-    for root in roots:
+    """The value that a turn of a loop writes at a place of what it carries."""
+    for computation in module.called_computations(loop):
+        root = computation.root
         if root is not None and root.opcode == "tuple" and position < len(root.operands):
-            return root.operands[position]
+            return _update(module, root.operands[position])
     return loop
+
+
+def _update(module: HloModule, value: Instruction) -> Instruction:
+    """What is written into a slice, through the fusions and tuples around it; the value itself where nothing is."""
+    found = value
+    for _ in range(_FARTHEST):
+        inner = _inner(module, found)
+        if inner is None:
+            break
+        found = inner
+    return found if found.op_name or found.source else value
+
+
+def _inner(module: HloModule, value: Instruction) -> Instruction | None:
+    if value.opcode == "dynamic-update-slice" and len(value.operands) > 1:
+        return value.operands[1]
+    if value.opcode == "get-tuple-element" and value.operands and value.operands[0].is_fusion:
+        root = _root(module, value.operands[0])
+        place = value.proto.tuple_index
+        return root.operands[place] if root is not None and place < len(root.operands) else None
+    if value.is_fusion:
+        return _root(module, value)
+    moves = value.opcode in _MOVES or value.opcode == "broadcast"
+    return value.operands[0] if moves and value.operands else None
+
+
+def _root(module: HloModule, fusion: Instruction) -> Instruction | None:
+    return next((computation.root for computation in module.called_computations(fusion)), None)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import fsspec
 
 from reportgen.errors import InputError
+from reportgen.sources.content import decompressed
 
 Part = Literal["proto", "text", "assignment", "ranges", "usage", "failed", "target"]
 
@@ -117,7 +118,7 @@ def open_dump(path: str) -> Dump:
 
 
 def read_file(system: Any, path: str, limit: int) -> bytes:
-    """Read a file of a file system.
+    """Read a file of a file system, decompressed.
 
     Raises:
         InputError: It cannot be read or is larger than the limit.
@@ -130,14 +131,14 @@ def read_file(system: Any, path: str, limit: int) -> bytes:
         content: bytes = system.cat_file(path)
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
-    return content
+    return decompressed(content, name)
 
 
 def _dump(system: Any, paths: list[str]) -> Dump:
     modules: dict[str, dict[Part, str]] = {}
     logs = []
     for path in sorted(paths):
-        name = posixpath.basename(path)
+        name = posixpath.basename(path).removesuffix(".gz")
         match = _MODULE.match(name)
         part = _PARTS.get((match[2], match[3])) if match else None
         if match and part:
@@ -149,5 +150,5 @@ def _dump(system: Any, paths: list[str]) -> Dump:
 
 
 def _module_of(name: str) -> str | None:
-    match = _MODULE.match(name)
+    match = _MODULE.match(name.removesuffix(".gz"))
     return match[1] if match else None

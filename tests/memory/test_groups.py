@@ -1,4 +1,4 @@
-# ruff: noqa: E501, ISC004 (messages and names as they come)
+# ruff: noqa: E501 (names as they come)
 """Scopes and layers of operations as JAX and TensorFlow name them."""
 
 from __future__ import annotations
