@@ -52,7 +52,7 @@ def subtract(first: Intervals, second: Intervals) -> Intervals:
     """Return what `first` covers and `second` does not; both disjoint and in order."""
     if not len(first.starts) or not len(second.starts):
         return first
-    points = np.unique(np.concatenate([*first, *second]))
+    points = np.sort(np.concatenate([*first, *second]))  # a point that is there twice bounds nothing
     lefts = points[:-1]
     kept = covers(first, lefts) & ~covers(second, lefts)
     return union(lefts[kept], points[1:][kept])
