@@ -14,10 +14,10 @@ from reportgen.analyzers.op_cards import OpDetail, op_cards, op_details
 from reportgen.analyzers.op_rates import with_rates
 from reportgen.analyzers.op_tables import op_blocks, op_charts, op_tables
 from reportgen.document import Metric
-from reportgen.profile.devices import Peaks
+from reportgen.profile.devices import BY_USER, Peaks
 from reportgen.profile.ops import merge_ops, op_table
 from reportgen.profile.view import Core, CoreId, HostView
-from reportgen.units import PS_PER_SECOND
+from reportgen.units import PS_PER_SECOND, si
 
 # Ops of one program and name whose instructions are looked up in the HLO for cards and layouts, by self time.
 _DETAILED_OPS = 150
@@ -301,6 +301,19 @@ def _warnings(facts: OpFacts) -> tuple[str, ...]:
             f"{len(over)} ops seem to exceed the device's peak FLOP/s (such as {worst['name'][:80]}): their cost or "
             "the peak is wrong."
         )
+    if facts.peaks is not None and (doubt := _doubtful_bandwidth(facts.peaks)):
+        found.append(doubt)
     if facts.device != "CPU" and facts.peaks and facts.peaks.flops.value is None:
         found.append("The device is not in the catalogue: give its peak with --peak-flops and --hbm-bandwidth.")
     return tuple(found)
+
+
+def _doubtful_bandwidth(peaks: Peaks) -> str:
+    """Return a warning where the profile's memory bandwidth is far from the device's data sheet; "" elsewhere."""
+    used, listed = peaks.hbm_bandwidth, peaks.listed_hbm_bandwidth
+    if not used.value or not listed or used.source == BY_USER or 0.75 < used.value / listed < 1.33:
+        return ""
+    return (
+        f"The profile gives {si(used.value, 'B/s')} of memory bandwidth, the device's data sheet {si(listed, 'B/s')}. "
+        "Utilisations use the profile's figure; --hbm-bandwidth overrides it."
+    )

@@ -11,6 +11,8 @@ from importlib import resources
 from reportgen.profile.model import Kind, Plane
 from reportgen.settings import Settings
 
+BY_USER = "given by the user"
+
 
 @dataclass(frozen=True)
 class Device:
@@ -57,6 +59,7 @@ class Peaks:
         onchip_read, onchip_write: Bytes per second of the on-chip memory (VMEM, CMEM).
         matrix_unit: Rows and columns of the matrix unit; 0 where not known.
         cores: Cores that share a chip and its figures.
+        listed_hbm_bandwidth: The catalogue's figure, to compare the profile's with; None where there is none.
 
     """
 
@@ -69,6 +72,7 @@ class Peaks:
     onchip_write: Peak
     matrix_unit: int = 0
     cores: int = 1
+    listed_hbm_bandwidth: float | None = None
 
     @property
     def ridge(self) -> float | None:
@@ -119,7 +123,7 @@ def peaks_of(plane: Plane, settings: Settings) -> Peaks:
 
     def pick(user: float | None, stat: str, scale: float, listed: float | None) -> Peak:
         if user is not None:
-            return Peak(user / cores, "given by the user")
+            return Peak(user / cores, BY_USER)
         captured = stats.get(stat)
         if isinstance(captured, int | float) and captured > 0:
             return Peak(captured * scale, f"profile, stat {stat}")
@@ -150,4 +154,5 @@ def peaks_of(plane: Plane, settings: Settings) -> Peaks:
         onchip_write=pick(None, f"peak_{vmem}_wr_bw_gigabytes_per_second", 1e9, None),
         matrix_unit=device.matrix_unit if device else 0,
         cores=cores,
+        listed_hbm_bandwidth=device.hbm_bandwidth / cores if device else None,
     )
