@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.matrix_ops import OpKey
-from reportgen.profile.hlo import HloModule, Instruction
+from reportgen.profile.hlo import ELEMENTWISE, HloModule, Instruction
 from reportgen.profile.hlo_roles import matrix_instruction
 from reportgen.profile.ops import op_table
 from reportgen.profile.view import HostView
@@ -27,6 +27,8 @@ _HANDED_ON = frozenset(
 _ASKED_FOR = frozenset(
     {"transpose", "reshape", "squeeze", "expand_dims", "copy", "rev", "Transpose", "Reshape", "Squeeze", "ExpandDims"}
 )
+
+_LIGHT = ELEMENTWISE | _FORMATTING | _CONVERSION | {"broadcast", "iota"}
 
 Content = Literal["formatting", "conversion"]
 
@@ -110,9 +112,9 @@ def _content(module: HloModule, instruction: Instruction) -> Content | None:
         return "formatting"
     if inside & _CONVERSION and inside <= _FORMATTING | _CONVERSION:
         return "conversion"
-    # A fusion around a transposition takes the time of the transposition; what is fused into it comes free.
+    # A fusion of elementwise ops around a transposition takes the time of the transposition.
     transposes = "transpose" in inside or asked_for(instruction)
-    return "formatting" if transposes and matrix_instruction(module, instruction) is None else None
+    return "formatting" if transposes and inside <= _LIGHT else None
 
 
 def _members(module: HloModule, fusion: Instruction, depth: int) -> Iterator[Instruction]:

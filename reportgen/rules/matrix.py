@@ -28,6 +28,7 @@ _MAYBE_MATRIX = frozenset({"custom-call", "custom fusion", "output fusion", "loo
 _BARELY = 0.12
 _PASSES = {"high": 3, "highest": 6}
 _USEFUL = 0.8
+_FEW = 0.2
 _FAST_ENOUGH = 0.5
 # Below it neither memory nor the matrix unit is busy: the op is too small or held up.
 _BUSY_MEMORY = 0.1
@@ -133,21 +134,28 @@ def _limit(row: dict[str, Any], ridge: float | None) -> Cause:
 
 
 def useful_share(layout: MatrixLayout) -> float:
-    """Return the useful share of an op's padded work: of the result's dimensions and of those that it contracts."""
+    """Return the useful share of an op's padded work: the product over its dimensions' roles."""
     return math.prod(entry.size / entry.padded_size for entry in _work(layout) if entry.padded_size)
 
 
 def _work(layout: MatrixLayout) -> list[LayoutDimension]:
-    """Return the dimensions whose padding costs time: of the result, and of the left operand what it contracts."""
-    return [
-        entry
-        for entry in layout.dimensions
-        if entry.operand == "result" or (entry.operand == "left" and entry.role in ("feature in", "contracting"))
-    ]
+    """Return the dimensions whose padding costs time: those of the result, and what the left operand contracts.
+
+    A batch that leaves most lanes of the left operand empty counts with its padding there.
+    """
+    left = [entry for entry in layout.dimensions if entry.operand == "left"]
+    contracted = [entry for entry in left if entry.role in ("feature in", "contracting")]
+    sparse = {
+        (entry.role, entry.size): entry
+        for entry in left
+        if entry.role == "batch" and entry.size <= _FEW * entry.padded_size
+    }
+    result = [entry for entry in layout.dimensions if entry.operand == "result"]
+    return [*(sparse.get((entry.role, entry.size), entry) for entry in result), *contracted]
 
 
 def padding_changes(layout: MatrixLayout) -> tuple[Change, ...]:
-    """Return the dimensions whose padding costs time, each with the size to choose.
+    """Return the dimensions whose padding costs time, each with the size to choose, the worst first.
 
     None where no size is known to help: with features on the lanes of the operand and the batch on those of the result,
     the op turns its data around inside and does not follow the law.

@@ -64,7 +64,7 @@ class PaddingWaste(Rule):
         return Found(
             (
                 Draft(
-                    title=f"Padding wastes {percent(share)} of device time: {_dimension(worst)} of {worst.row['name']}",
+                    title=f"Padding wastes {percent(share)} of device time: {_dimensions(worst)}",
                     summary=f"{len(found)} dot{'' if len(found) == 1 else 's'} or convolutions take "
                     f"{seconds(evidence.per_step(sum(one.time for one in found)))} {a_step(evidence)}, much of it for "
                     "zeros: the compiler pads dimensions to the tile, and the matrix unit works through the padding.",
@@ -87,9 +87,9 @@ def _likely(one: Diagnosis) -> float:
     return one.time * one.saved[1] if one.saved else 0.0
 
 
-def _dimension(one: Diagnosis) -> str:
-    change = one.changes[0]
-    return f"{change.role} {change.size} is padded to {change.padded_size} in {one.kind}"
+def _dimensions(one: Diagnosis) -> str:
+    padded = ", ".join(f"{change.role} {change.size} to {change.padded_size}" for change in one.changes)
+    return f"{one.kind} {one.row['name']} pads {padded}"
 
 
 def _change(one: Diagnosis) -> Action:

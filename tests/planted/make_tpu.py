@@ -7,7 +7,9 @@ Needs jax and libtpu (extra `peers`). The programs are real, their times are mod
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -30,6 +32,7 @@ os.environ |= {
 import jax
 import numpy as np
 from jax.experimental import topologies
+from jax.experimental.layout import Format, Layout
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from modelling import modelled_xspace
@@ -39,6 +42,7 @@ from schedule import DeviceSpec, estimated_cycles
 from tests.planted.tpu_programs import PAIRS, Argument, Program
 
 STEPS = 4
+SCOPES = re.compile(r'^\s+(?:ROOT )?%(\S+) = .*"used_scoped_memory_configs":(\[[^\]]+\])', re.MULTILINE)
 
 
 def compile_program(program: Program, chips: int) -> tuple[bytes, dict[str, int]]:
@@ -49,24 +53,32 @@ def compile_program(program: Program, chips: int) -> tuple[bytes, dict[str, int]
 
     def spec(argument: Argument) -> jax.ShapeDtypeStruct:
         sharding = NamedSharding(mesh, PartitionSpec(*argument.axes))
-        return jax.ShapeDtypeStruct(argument.shape, argument.dtype, sharding=sharding)
+        placed = Format(Layout(tuple(range(len(argument.shape)))), sharding) if argument.row_major else sharding
+        return jax.ShapeDtypeStruct(argument.shape, argument.dtype, sharding=placed)
 
     arguments = jax.tree.map(spec, list(program.arguments), is_leaf=lambda leaf: isinstance(leaf, Argument))
     with jax.sharding.use_mesh(mesh) if hasattr(jax.sharding, "use_mesh") else jax.set_mesh(mesh):
         jax.jit(program.function, donate_argnums=program.donated).lower(*arguments).compile()
     (proto,) = DUMP.glob("*.after_optimizations.hlo.pb")
     (text,) = DUMP.glob("*.after_codegen.txt")
-    return without_paths(proto.read_bytes()), estimated_cycles(text)
+    return as_captured(proto.read_bytes(), text.read_text()), estimated_cycles(text)
 
 
-def without_paths(proto: bytes) -> bytes:
-    """Return the module with source files named without their folders."""
+def as_captured(proto: bytes, codegen: str) -> bytes:
+    """Return the module with the VMEM that code generation gave to each op, as a capture holds it.
+
+    Source files are named without their folders.
+    """
     module = hlo_pb2.HloProto.FromString(proto)
+    scopes = {match[1]: json.loads(match[2]) for match in SCOPES.finditer(codegen)}
     index = module.hlo_module.stack_frame_index
     index.file_names[:] = [Path(name).name for name in index.file_names]
     for computation in module.hlo_module.computations:
         for instruction in computation.instructions:
             instruction.metadata.source_file = Path(instruction.metadata.source_file).name
+            if scope := scopes.get(instruction.name):
+                config = json.loads(instruction.backend_config or "{}") | {"used_scoped_memory_configs": scope}
+                instruction.backend_config = json.dumps(config).encode()
     return module.SerializeToString(deterministic=True)
 
 

@@ -21,11 +21,15 @@ BF16, F32 = jnp.bfloat16, jnp.float32
 
 @dataclass(frozen=True)
 class Argument:
-    """Shape and type of an argument; `axes` name the mesh axis of each dimension."""
+    """Shape and type of an argument; `axes` name the mesh axis of each dimension.
+
+    `row_major` fixes its layout to the order of its dimensions, as code outside XLA may need it.
+    """
 
     shape: tuple[int, ...]
     dtype: Any = BF16
     axes: tuple[str | None, ...] = ()
+    row_major: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,18 +244,15 @@ def ordered(by_sorting: bool) -> Program:
 
 
 def widened(there_and_back: bool) -> Program:
-    """Layers whose activations go through float32 in between, each by an op of its own."""
+    """Narrow projections of a wide activation that arrives in float32, or in the type that they compute in."""
 
-    def apply(x: jax.Array, w: jax.Array) -> jax.Array:
-        for _ in range(4):
-            x = x @ w
-            if there_and_back:
-                x = jax.lax.optimization_barrier(x)
-                wide = jax.lax.optimization_barrier(x.astype(F32))
-                x = jax.lax.optimization_barrier(wide.astype(BF16))
-        return x
+    def apply(x: jax.Array, weights: list[jax.Array], out: jax.Array) -> jax.Array:
+        narrow = jax.lax.optimization_barrier(x.astype(BF16)) if there_and_back else x
+        total = sum(narrow @ w for w in weights)
+        return total @ out
 
-    return Program(apply, [Argument((8192, 1024)), Argument((1024, 1024))])
+    dtype = F32 if there_and_back else BF16
+    return Program(apply, [Argument((16384, 4096), dtype), [Argument((4096, 256))] * 3, Argument((256, 256))])
 
 
 def data_parallel(rows: int) -> Program:
@@ -297,7 +298,7 @@ def statistics(apart: bool) -> Program:
             inside, mesh=mesh, in_specs=specs, out_specs=(PartitionSpec("data"), PartitionSpec()), check_vma=False
         )(x, w, small)
 
-    rows = 1024 if apart else 4096
+    rows = 1024 if apart else 131072
     return Program(
         apply,
         [Argument((rows, 1024), BF16, ("data", None)), Argument((1024, 1024)), Argument((48, 65536 if apart else 1024), F32)],
@@ -329,29 +330,23 @@ def kernel(block: int, contracted: int = 2048, pallas: bool = True) -> Program:
 
 
 def narrow_rows(narrow: bool) -> Program:
-    """A large state with rows of six elements, or the same state flat."""
+    """A table whose rows of six values lie on the 128 lanes, or the same values in long rows; and a large product."""
 
-    def step(state: jax.Array, x: jax.Array, w: jax.Array) -> Any:
-        y = x @ w
-        return (state * 0.5 + 1).astype(BF16), y
+    def step(table: jax.Array, x: jax.Array, w: jax.Array) -> Any:
+        return table[:8].astype(F32) * 2, x @ w
 
-    shape = (524288, 2, 6) if narrow else (6 * 524288 * 2 // 1024, 1024)
-    return Program(step, [Argument(shape), Argument((4096, 4096)), Argument((4096, 4096))], donated=(0,))
+    shape = (1 << 20, 6) if narrow else (6 << 10, 1024)
+    return Program(step, [Argument(shape, row_major=True), Argument((8192, 8192)), Argument((8192, 8192))])
 
 
 def full_memory(full: bool) -> Program:
-    """A state that fills the device's memory, or a sixth of it."""
+    """Weights that fill the device's memory, or an eighth of it, and a large product."""
 
-    def step(states: list[jax.Array], x: jax.Array, w: jax.Array) -> Any:
-        y = x @ w
-        return [jax.lax.dynamic_update_slice(state, y[:8, :8], (0, 0)) for state in states], y
+    def step(weights: list[jax.Array], x: jax.Array, w: jax.Array) -> Any:
+        return x @ w, sum(weight[:8, :128] for weight in weights)
 
     size = 7 if full else 1
-    return Program(
-        step,
-        [[Argument((1 << 20, 1024))] * size, Argument((4096, 4096)), Argument((4096, 4096))],
-        donated=(0,),
-    )
+    return Program(step, [[Argument((17 << 16, 1024))] * size, Argument((8192, 8192)), Argument((8192, 8192))])
 
 
 PAIRS = {
