@@ -100,6 +100,21 @@ def op_cards(ops: pd.DataFrame, details: dict[OpKey, OpDetail]) -> dict[str, Car
     return cards
 
 
+def category_cards(table: Table) -> dict[str, Card]:
+    """Return a card a row of a table of categories, by row id: all that the row holds."""
+    return {
+        row_id: Card(
+            title=str(row[0]),
+            fields=tuple(
+                Field(label=column.title, value=value, unit=column.unit)
+                for column, value in zip(table.columns[1:], row[1:], strict=True)
+                if column.title and value not in (None, "")
+            ),
+        )
+        for row_id, row in zip(table.row_ids, table.rows, strict=True)
+    }
+
+
 _FIELDS = (
     ("Category", "category", ""),
     ("Program", "module", ""),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.classes import CONTAINERS
-from reportgen.analyzers.op_cards import OpDetail, op_cards, op_details
+from reportgen.analyzers.op_cards import OpDetail, category_cards, op_cards, op_details
 from reportgen.analyzers.op_rates import with_rates
 from reportgen.analyzers.op_tables import op_blocks, op_charts, op_tables
 from reportgen.document import Metric
@@ -108,10 +108,11 @@ class OpProfileAnalyzer:
         facts = _facts(parts)
         steps = context.facts("steps")
         step_count = len(steps.steps) if steps is not None else 0
-        cards = op_cards(facts.ops, facts.details)
+        tables = op_tables(facts, step_count)
+        cards = op_cards(facts.ops, facts.details) | category_cards(tables["op_categories"])
         return Result(
             metrics=_metrics(facts),
-            tables=op_tables(facts, step_count),
+            tables=tables,
             charts=op_charts(facts),
             cards=cards,
             blocks=op_blocks(facts),

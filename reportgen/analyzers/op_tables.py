@@ -213,13 +213,18 @@ def _groups(facts: OpFacts, key: str, title: str, prefix: str, idle: bool = Fals
     counted = ops if key == "category" else ops[~ops["category"].isin(list(CONTAINERS))]
     groups = counted.groupby(key, sort=False)[list(_SUMS)].sum(min_count=1)
     found = _rated(facts, groups.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
+    found["op_share"] = found["self_ps"] / max(1, int(found["self_ps"].sum()))
     if idle and facts.device != "CPU" and facts.idle > 0:
         idle_row = {key: "IDLE", "self_s": facts.idle, "self_share": facts.idle / facts.total, "occurrences": 0,
                     "self_ps": round(facts.idle * PS_PER_SECOND), "bound_by": ""}  # fmt: skip
         found = pd.concat([found, pd.DataFrame([idle_row])], ignore_index=True)
     columns = (
         Column(name=key, title=prefix.capitalize(), display="code"),
-        *_GROUP_COLUMNS,
+        *_GROUP_COLUMNS[:2],
+        Column(
+            name="op_share", unit="fraction", title="Without idle", definition="Share of the op time, IDLE left out."
+        ),
+        *_GROUP_COLUMNS[2:],
         Column(name="model_flops", unit="flops", title="FLOPs"),
         Column(name="bytes", unit="bytes", title="Bytes"),
         Column(name="flop_rate", unit="flops/s", title="FLOP rate"),

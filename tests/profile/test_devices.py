@@ -18,8 +18,10 @@ def plane(name: str, **stats: object):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("device_type", "name"),
     [
-        ("TPU v2", "TPU v2"), ("TPU v3", "TPU v3"), ("TPU v4", "TPU v4"), ("TPU v5 lite", "TPU v5e"),
-        ("TPU v5", "TPU v5p"),        ("TPU v6 Lite", "TPU v6e"), ("TPU v6 lite", "TPU v6e"), ("TPU7x", "TPU7x"), ("TPU v7x", "TPU7x"),
+        ("TPU v2", "TPU v2"), ("TPU v3", "TPU v3"), ("TPU v4", "TPU v4"),
+        ("TPU v5 lite", "TPU v5e"),
+        ("TPU v5", "TPU v5p"),
+        ("TPU v6 Lite", "TPU v6e"), ("TPU v6 lite", "TPU v6e"), ("TPU7x", "TPU7x"), ("TPU v7x", "TPU7x"),
         ("NVIDIA H100 80GB HBM3", "NVIDIA H100 SXM"), ("NVIDIA H100 PCIe", "NVIDIA H100 PCIe"),
         ("NVIDIA H200", "NVIDIA H200"),
         ("NVIDIA A100-SXM4-40GB", "NVIDIA A100"), ("Tesla V100-SXM2-16GB", "NVIDIA V100"), ("NVIDIA L4", "NVIDIA L4"),
