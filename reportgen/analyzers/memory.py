@@ -10,12 +10,10 @@ import numpy as np
 
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.memory_view import memory_blocks, memory_cards, memory_charts, memory_tables
+from reportgen.analyzers.module_memory import memory_of
 from reportgen.document import Metric
-from reportgen.errors import InputError
-from reportgen.memory.analysis import analyze_memory
 from reportgen.memory.model import ALLOCATION_TYPES, Buffer, Lump, ModuleMemory, SpaceMemory, lump, split_small
 from reportgen.profile.devices import Peak
-from reportgen.profile.hlo import HloModule
 from reportgen.profile.view import HostView
 from reportgen.units import binary
 
@@ -126,7 +124,7 @@ class MemoryAnalyzer:
         programs = view.modules.largest(_MOST_MODULES)
         for program in programs:
             module = view.modules.get(program)
-            if module is not None and (memory := _memory_of(module)) is not None:
+            if module is not None and (memory := memory_of(module)) is not None:
                 found.append(module_view(view.modules.labels.get(program, memory.name), program, memory))
         if not found:
             return None
@@ -153,13 +151,6 @@ class MemoryAnalyzer:
             blocks=memory_blocks(facts, parts[0].left_out),
             facts=facts,
         )
-
-
-def _memory_of(module: HloModule) -> ModuleMemory | None:
-    try:
-        return analyze_memory(module)
-    except InputError:
-        return None
 
 
 def module_view(label: str, program: int, memory: ModuleMemory) -> ModuleView:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from reportgen.analyzers.base import Context, Result, SectionId
-from reportgen.errors import InputError
-from reportgen.memory.analysis import analyze_memory
+from reportgen.analyzers.module_memory import memory_of
 from reportgen.memory.fixes.donation import donation
 from reportgen.memory.fixes.model import Fix
 from reportgen.memory.fixes.padding import padding
@@ -138,9 +137,8 @@ class ProgramMemoryAnalyzer:
 
 
 def _of_module(program: int, module: HloModule, capacity: float | None) -> ProgramMemory | None:
-    try:
-        memory = analyze_memory(module)
-    except InputError:
+    memory = memory_of(module)
+    if memory is None:
         return None
     space, vmem = memory.main, memory.spaces.get(VMEM_SPACE)
     if space is None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from reportgen.analyzers.input_pipeline.advice import ADVICE
 from reportgen.analyzers.input_pipeline.facts import InputFacts
-from reportgen.analyzers.input_pipeline.present import HOW_TO_SHOW
-from reportgen.analyzers.input_pipeline.saving import stage_row
 from reportgen.document import Location, Threshold
-from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, Outcome, Rule
+from reportgen.rules.base import CAPTURE_STEPS, CannotTell, Draft, Evidences, Fine, Found, Outcome, Rule
+from reportgen.rules.parts import WIDEST, time_saving
 from reportgen.units import percent, seconds
 
 
@@ -17,40 +16,39 @@ class InputBound(Rule):
     id = "input-bound"
     title = "Waiting for input"
     needs = ("input-pipeline",)
-    remedy = HOW_TO_SHOW
+    remedy = CAPTURE_STEPS
     thresholds = (
         Threshold(name="moderate", value=0.05, unit="of the step's period", reason="XProf's limit for input-bound."),
         Threshold(name="high", value=0.2, unit="of the step's period", reason="XProf's limit for highly input-bound."),
     )
 
     def check(self, evidence: Evidences) -> Outcome:
-        """Take the analysis's verdict, and its stage to blame."""
-        facts: InputFacts | None = evidence.facts("input-pipeline")
-        if facts is None or facts.means is None or facts.verdict.level == "cannot tell":
-            return CannotTell(facts.verdict.reason if facts else "The input was not looked at.", self.remedy)
-        share, wait = facts.means.share, facts.means.wait_s
-        if share < evidence.limits["moderate"] or facts.blame is None:
+        """Compare the mean wait with the mean period; blame the stage that causes most of it."""
+        facts: InputFacts = evidence.facts("input-pipeline")
+        share, wait = facts.share, facts.wait_s
+        if share is None or wait is None or facts.verdict.level == "cannot tell":
+            return CannotTell(facts.verdict.reason or "The profile shows no steps.", self.remedy)
+        if share < evidence.limits["moderate"]:
             return Fine(f"{percent(share)} of the time is spent waiting for input.")
-        high = share >= evidence.limits["high"]
-        blame, advice = facts.blame, ADVICE[facts.blame.cause]
-        row = stage_row(blame.where) if blame.source == "tf.data" else ""
-        return Found(
-            (
-                Draft(
-                    title=f"The program is {'highly ' if high else ''}input-bound: {percent(share)} of its time it "
-                    f"waits for {blame.stage}, which {advice.fault}",
-                    summary=f"Each step waits {seconds(wait)} for its input. {advice.why}",
-                    evidence=facts.evidence,
-                    threshold="high" if high else "moderate",
-                    saving=facts.saving,
-                    confidence="high" if blame.share > 0.5 else "medium",
-                    locations=(
-                        Location(
-                            kind="stage", name=blame.where or blame.stage, table="input_stages" if row else "", row=row
-                        ),
-                    ),
-                    actions=advice.actions,
-                    stake=share,
-                ),
-            )
-        )
+        return Found((_draft(evidence, facts, share, wait),))
+
+
+def _draft(evidence: Evidences, facts: InputFacts, share: float, wait: float) -> Draft:
+    degree = "highly " if share >= evidence.limits["high"] else ""
+    advice = ADVICE[facts.blame.cause] if facts.blame is not None else None
+    why = f" {facts.blame.stage}: {advice.fault}. {advice.why}" if facts.blame is not None and advice else ""
+    saving = facts.saving
+    if saving is not None:
+        low = max(saving.low, saving.high / WIDEST)
+        saving = time_saving(evidence, low, max(low, saving.likely), saving.high, saving.basis, saving.how)
+    return Draft(
+        title=f"The program is {degree}input-bound: {percent(share)} of its time it waits for input",
+        summary=f"Each step waits {seconds(wait)} for its input; a faster device would not help.{why}",
+        evidence=facts.evidence,
+        threshold="high" if degree else "moderate",
+        saving=saving,
+        confidence="high" if facts.blame is not None else "medium",
+        locations=() if facts.blame is None else (Location(kind="stage", name=facts.blame.where or facts.blame.stage),),
+        actions=advice.actions if advice is not None else (),
+        stake=share,
+    )
