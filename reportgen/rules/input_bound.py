@@ -36,13 +36,14 @@ class InputBound(Rule):
 def _draft(evidence: Evidences, facts: InputFacts, share: float, wait: float) -> Draft:
     degree = "highly " if share >= evidence.limits["high"] else ""
     advice = ADVICE[facts.blame.cause] if facts.blame is not None else None
+    stage = f"{facts.blame.stage}, which {advice.fault}" if facts.blame is not None and advice else "input"
     why = f" {facts.blame.stage}: {advice.fault}. {advice.why}" if facts.blame is not None and advice else ""
     saving = facts.saving
     if saving is not None:
         low = max(saving.low, saving.high / WIDEST)
         saving = time_saving(evidence, low, max(low, saving.likely), saving.high, saving.basis, saving.how)
     return Draft(
-        title=f"The program is {degree}input-bound: {percent(share)} of its time it waits for input",
+        title=f"The program is {degree}input-bound: {percent(share)} of its time it waits for {stage}",
         summary=f"Each step waits {seconds(wait)} for its input; a faster device would not help.{why}",
         evidence=facts.evidence,
         threshold="high" if degree else "moderate",
