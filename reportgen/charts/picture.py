@@ -33,6 +33,7 @@ _STYLES = frozenset(
 _DEFAULTS = {"fill": "currentColor", "font-size": f"{FONT_SIZE:g}px", "text-anchor": "start"}
 _TOKEN = re.compile(r"[A-Za-z]|-?[\d.]+(?:e-?\d+)?")
 _MAX_LABEL = 240
+_UNSEEN = ("hits", "ghosts")  # groups that only a page can show, when they are pointed at
 
 Drawn = tuple[str, dict[str, Marks]]
 _Attributes = dict[str, str]
@@ -55,9 +56,11 @@ def svg(chart: Chart, anchors: Mapping[str, str] | None = None) -> str:
 
 def png(chart: Chart, dpi: int = 110) -> bytes:
     """Return a chart as a PNG picture on white, 760/72 inches wide; the same bytes for the same chart."""
-    stream = io.BytesIO()
+    stream, figure = io.BytesIO(), draw(chart).figure
+    for unseen in figure.findobj(lambda artist: str(artist.get_gid()).startswith(_UNSEEN)):
+        unseen.set_visible(False)
     with _unknown_letters():
-        draw(chart).figure.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+        figure.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
     return stream.getvalue()
 
 
@@ -100,7 +103,7 @@ def _group(group: ET.Element, marks: Mapping[str, Marks], anchors: Mapping[str, 
         return "".join(_text(leaf) for leaf in leaves)
     gid = group.get("id", "")
     styles = _styles(leaves[0])
-    if gid.startswith(("hits", "ghosts")):
+    if gid.startswith(_UNSEEN):
         styles = {"fill": "transparent"}
     drawn_leaves = [_shape(leaf, shapes) for leaf in leaves]
     if gid not in marks:

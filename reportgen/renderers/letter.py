@@ -154,8 +154,8 @@ def _warnings(document: ReportDocument, extent: Extent) -> tuple[str, ...]:
 
 def _tiles(document: ReportDocument) -> tuple[TileView, ...]:
     blocks = [block for section in document.sections for block in walk(section.blocks)]
-    keys = dict.fromkeys(key for block in blocks if isinstance(block, Tiles) for key in block.metrics)
-    metrics = (document.metrics[key] for key in keys if key in document.metrics)
+    first = next((block for block in blocks if isinstance(block, Tiles)), Tiles(()))
+    metrics = (document.metrics[key] for key in first.metrics if key in document.metrics)
     return tuple(TileView(_line(one.title, 100), _line(words.metric_words(one), 200)) for one in metrics)
 
 

@@ -119,11 +119,11 @@ def _message(parts: Letter, html: str, pictures: dict[str, bytes], attachment: t
     message = EmailMessage(policy=SMTP)
     message.set_content(_text(parts))
     message.add_alternative(html, subtype="html")
-    _, related = message.get_payload()
+    related = message.get_body(("html",))
     for cid, picture in pictures.items():
-        related.add_related(
-            picture, "image", "png", cid=f"<{cid}>", filename=f"{cid.partition('@')[0]}.png", disposition="inline"
-        )
+        file = f"{cid.partition('@')[0]}.png"
+        if isinstance(related, EmailMessage):
+            related.add_related(picture, "image", "png", cid=f"<{cid}>", filename=file, disposition="inline")
     name, content = attachment
     if name:
         kind = ("application", "zip") if name.endswith(".zip") else ("text", "html")
