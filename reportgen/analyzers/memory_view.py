@@ -25,6 +25,7 @@ from reportgen.document import (
     TableBlock,
     Text,
 )
+from reportgen.memory.groups import layer_of
 from reportgen.memory.model import ALLOCATION_TYPES, Buffer, by_padding
 from reportgen.units import binary, percent
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _MOST_CARDS = 60
 _MAPPED = 250
-_SCOPES = 3
 
 _BUFFER_COLUMNS = (
     Column(name="name", title="Buffer", display="code"),
@@ -180,7 +180,8 @@ def _lifetime(buffer: Buffer) -> str:
 
 
 def _scope(op_name: str) -> str:
-    return "/".join(op_name.split("/")[:-1][:_SCOPES]) or "(no scope)"
+    """The layer: forward and backward pass and loops of it have the same scope."""
+    return layer_of(op_name) or "(no scope)"
 
 
 def _sums(title: str, name: str, space: SpaceView, key: Callable[[Buffer], str]) -> Table:

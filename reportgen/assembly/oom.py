@@ -16,7 +16,6 @@ from reportgen.document import (
     ChartBlock,
     Confidence,
     Details,
-    Evidence,
     Field,
     Finding,
     Findings,
@@ -88,19 +87,24 @@ def _memory_facts(report: OomReport) -> MemoryFacts | None:
 
 
 def _profile(report: OomReport) -> ProfileInfo:
-    names = (buffer.op_name for buffer in report.buffers)
     return ProfileInfo(
         name=report.source,
         hosts=(),
-        device_type=None,
-        device_count=0,
-        core_count=0,
-        framework="jax" if any(name.startswith(("jit(", "pjit(", "pmap(")) for name in names) else "",
+        device_type=report.device_type,
+        device_count=report.device_count or 0,
+        core_count=report.device_count or 0,
+        framework=_framework(report),
         step_source="",
         captured_at=None,
         duration=None,
         warnings=report.notes,
     )
+
+
+def _framework(report: OomReport) -> str:
+    """JAX, by the names that it gives to operations; "" where they do not tell."""
+    jax = any(buffer.op_name.startswith(("jit(", "pjit(", "pmap(")) for buffer in report.buffers)
+    return "jax" if jax else ""
 
 
 def _metrics(report: OomReport) -> dict[str, Metric]:
@@ -129,23 +133,26 @@ def _metrics(report: OomReport) -> dict[str, Metric]:
 
 
 def _finding(report: OomReport, fix: Fix, number: int) -> Finding:
-    needed, over = report.needed_bytes or 0, report.exceeded_bytes
+    needed, over, known = report.needed_bytes or 0, report.exceeded_bytes, _framework(report)
     share = fix.likely / needed if needed else 0.0
     severity: Severity = next(severity for least, severity in _SEVERITIES if share >= least)
     enough = bool(over) and fix.low >= (over or 0)
-    evidence = [Evidence(text="Does not fit by", value=float(over), unit="bytes")] if over else []
     return Finding(
         id=f"oom-{fix.kind}-{number}",
         rule=f"oom-{fix.kind}",
         severity="critical" if enough else severity,
         title=fix.title,
         summary=f"{fix.how} Alone it makes it fit." if enough else fix.how,
-        evidence=tuple(evidence),
+        evidence=(),
         threshold=None,
         saving=Saving(low=fix.low, likely=fix.likely, high=fix.high, unit="bytes", basis=fix.basis, how=fix.how),
         confidence=_CONFIDENCES[fix.basis],
         locations=tuple(Location(kind="buffer", name=name) for name in fix.buffers[:_SHOWN_BUFFERS]),
-        actions=tuple(Action(text=step.text, framework=step.framework, code=step.code) for step in fix.steps),
+        actions=tuple(
+            Action(text=step.text, framework=step.framework, code=step.code)
+            for step in fix.steps
+            if not known or step.framework in {"", known}
+        ),
     )
 
 

@@ -65,6 +65,8 @@ def _report_of_profile(source: str, capacity: int | None) -> OomReport:
             "Capture with HLO protos on (the default of JAX), or give the folder of an XLA dump.",
         )
     memory, module = max(found, key=lambda pair: pair[0].main.allocated_bytes if pair[0].main else 0)
-    held = view.cores[0].peaks.hbm_capacity.value if view.cores and view.cores[0].id.device != "CPU" else None
+    peaks = next((core.peaks for core in view.cores if core.id.device != "CPU"), None)
+    held = peaks.hbm_capacity.value if peaks else None
     told = capacity if capacity is not None else (int(held) if held else None)
-    return report_of_memory(memory, module, source=file.name, capacity=told)
+    device = peaks.device_type if peaks else None
+    return report_of_memory(memory, module, source=file.name, capacity=told, device_type=device)

@@ -31,9 +31,9 @@ def facts(document: ReportDocument) -> list[str]:
     cores = counted(profile.core_count, "core") if profile.core_count != profile.device_count else ""
     found = [
         profile.device_type or "device type not captured",
-        counted(profile.device_count, "device"),
+        counted(profile.device_count, "device") if profile.device_count else "",
         cores,
-        counted(len(profile.hosts), "host"),
+        counted(len(profile.hosts), "host") if profile.hosts else "",
         *(f"{name} {version}" for name, version in sorted(profile.versions.items())),
         f"captured {profile.captured_at}" if profile.captured_at else "date not captured",
         f"{units.seconds(profile.duration)} long" if profile.duration is not None else "",

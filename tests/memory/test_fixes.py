@@ -35,6 +35,7 @@ IN_RANGE = [
     ("attention", "remat", "attention_remat"),
     ("attention_deep", "remat", "attention_deep_remat"),
     ("scan", "remat", "scan_remat"),
+    ("scan_oom", "remat", "scan_oom_remat"),
     ("scan", "offload", "scan_offload"),
     ("dense", "microbatches", "dense_parts"),
     ("lookup", "sharding", "lookup_split"),
@@ -46,7 +47,7 @@ IN_RANGE = [
 @cache
 def program(name: str) -> Program:
     compiled = compiled_program(name)
-    return Program(compiled.module, compiled.memory, CAPACITY if name == "oom" else None)
+    return Program(compiled.module, compiled.memory, CAPACITY if "oom" in name else None)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reportgen import units
 from reportgen.memory.fixes import steps
 from reportgen.memory.fixes.model import Fix, fix
 from reportgen.memory.fixes.state import state_pairs
@@ -22,7 +21,7 @@ def donation(program: Program) -> Fix | None:
     low = int(saving * _LOW_FAILING) if program.fails else int(saving * 0.85)
     return fix(
         "donation",
-        f"Donate {len(pairs)} arguments that an output of the same shape replaces: {units.binary(saving)}",
+        f"Donate {len(pairs)} arguments that an output of the same shape replaces",
         Saved(low, saving, int(saving * 1.02)),
         f"The sizes of {len(pairs)} outputs that have the type and dimensions of a parameter and no alias to one.",
         "modelled" if program.fails else "derived",

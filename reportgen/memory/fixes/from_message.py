@@ -115,7 +115,7 @@ def _padding(message: OomMessage) -> Fix | None:
         return None
     return fix(
         "padding",
-        f"Store arrays so that tiles do not pad them: {units.binary(saving)}",
+        "Store arrays so that tiles do not pad them",
         Saved(int(saving * 0.5), saving, saving),
         f"Of the listed buffers: {'; '.join(dict.fromkeys(names[:5]))}. Buffers that take each other's place save "
         "only once.",
@@ -132,7 +132,7 @@ def _narrower(message: OomMessage) -> Fix | None:
         return None
     return fix(
         "dtype",
-        f"Keep float32 values as bfloat16: {units.binary(saving)} of the listed buffers",
+        "Keep float32 values as bfloat16",
         Saved(saving // 2, saving, max(saving, (message.by_type.get("temporaries") or 0) // 2)),
         f"{len(wide)} listed buffers are float32; half their size. How many live at once is not in the message.",
         "heuristic",
@@ -149,7 +149,7 @@ def _remat(message: OomMessage) -> Fix | None:
     total = sum(b.size for b in kept)
     return fix(
         "remat",
-        f"Compute activations again in the backward pass: up to {units.binary(total)} of the listed buffers",
+        "Compute activations again in the backward pass",
         Saved(0, total // 2, total),
         f"{len(kept)} listed buffers are of the forward pass. Which of them live until the backward pass is not in the "
         "message; a dump tells.",
@@ -168,8 +168,7 @@ def _smaller_batch(message: OomMessage) -> Fix | None:
     share = max(0.0, 1 - over / temporaries) if over else 0.5
     return fix(
         "batch",
-        f"A smaller batch: half of it saves up to {units.binary(temporaries // 2)}"
-        + (f"; to fit, about {units.percent(share)} of the present one" if over else ""),
+        "Halve the batch" + (f"; to fit, about {units.percent(share)} of the present one" if over else ""),
         Saved(int(temporaries * 0.25), int(temporaries * 0.45), temporaries // 2),
         f"{units.binary(temporaries)} are temporaries, most of which grow with the batch; a dump tells which.",
         "heuristic",
@@ -187,7 +186,7 @@ def _split_arguments(message: OomMessage) -> Fix | None:
     saving = arguments - arguments // devices
     return fix(
         "sharding",
-        f"Split the arguments over {devices} devices: {units.binary(saving)} on each",
+        f"Split the arguments over {devices} devices",
         Saved(saving // 2, saving, saving),
         f"The arguments take {units.binary(arguments)} of {units.binary(capacity)}; split over {devices} devices each "
         f"holds {units.binary(arguments // devices)}.",

@@ -26,7 +26,7 @@ class Fix:
     Attributes:
         kind: "donation", "batch", "microbatches", "dtype", "padding", "remat", "sharding", "offload", "vmem",
             "residents" or "fragmentation".
-        title: What to do and what it brings, one line.
+        title: What to do, one line; what it brings stands in the other fields.
         low: Bytes saved at least.
         likely: Bytes saved, the likely figure.
         high: Bytes saved at most.

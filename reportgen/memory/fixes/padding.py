@@ -71,7 +71,7 @@ def _for_shape(program: Program, shape: Shape, buffers: list[Buffer]) -> Fix | N
         return None
     return fix(
         "padding",
-        f"Store {shape.without_layout()} as {better.shape.without_layout()}: {units.binary(saving.likely)}",
+        f"Store {shape.without_layout()} as {better.shape.without_layout()}",
         saving,
         f"{_explained(shape)} {len(buffers)} such buffers take {units.binary(buffers[0].size)} each for "
         f"{units.binary(buffers[0].unpadded_size)} of elements, {units.binary(lost)} of padding together. As "

@@ -1,8 +1,9 @@
 """Rematerialisation: what the forward pass keeps for the backward pass, and could compute again.
 
 A layer that is checkpointed keeps only what enters it. Of n layers that each keep r bytes, of which b enter, n*r
-shrinks to n*b and the r of the one layer that is being computed again. Where a layer keeps nothing but what enters it,
-a checkpoint saves nothing and may cost: it is not advised then.
+shrinks to n*b and the r of the one layer that is being computed again. The heap simulation is repeated with that,
+as the peak may move to where something else is large. Where a layer keeps nothing but what enters it, a checkpoint
+saves nothing and may cost: it is not advised then.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from reportgen import units
 from reportgen.memory.fixes import steps
 from reportgen.memory.fixes.model import Fix, fix
 from reportgen.memory.fixes.state import is_forward, trains
-from reportgen.memory.forecast import Program, Saved
+from reportgen.memory.forecast import Program, Saved, allocated
 from reportgen.memory.model import TEMPORARY, Buffer
 
 _LEAST_LAYERS = 2
+# Of a layer's bytes; less than that are statistics, such as maxima of a softmax, not what enters a layer.
+_LEAST_ENTERING = 0.01
+_HIGH = 1.05
 
 
 class Kept(NamedTuple):
@@ -38,22 +42,34 @@ def remat(program: Program) -> Fix | None:
     if kept is None:
         return None
     layers, per_layer, entering, buffers, _ = kept
-    most = layers * (per_layer - entering)
-    likely = (layers - 1) * per_layer - layers * entering
+    likely = _saved_with(program, kept, per_layer + layers * entering)
+    most = _saved_with(program, kept, layers * entering)
     if likely <= 0:
         return None
     return fix(
         "remat",
-        f"Compute {layers} layers' activations again in the backward pass: about {units.binary(likely)}",
-        Saved(likely - per_layer, likely, most),
+        f"Compute {layers} layers' activations again in the backward pass",
+        Saved(likely - per_layer, likely, int(most * _HIGH)),
         f"{len(buffers)} buffers live from the forward to the backward pass, {units.binary(layers * per_layer)} "
         f"together in {layers} layers. Checkpointed layers keep {units.binary(entering)} each, and one layer's "
-        f"{units.binary(per_layer)} exist at a time. The step takes about a third longer.",
+        f"{units.binary(per_layer)} exist at a time; XLA's heap simulation was repeated with that. "
+        "The step takes about a third longer.",
         "modelled",
         steps.REMAT,
         tuple(buffer.name for buffer in buffers[:20]),
         layers=layers,
     )
+
+
+def _saved_with(program: Program, kept: Kept, remaining: int) -> int:
+    """Bytes saved where only `remaining` bytes of what is kept are in use at a time."""
+    space = program.space
+    if space is None:
+        return 0
+    total = kept.layers * kept.per_layer
+    sizes = {buffer.id: buffer.size for buffer in space.buffers}
+    sizes |= {buffer.id: buffer.size * remaining // total for buffer in kept.buffers}
+    return space.allocated_bytes - allocated(space, sizes)
 
 
 def offload(program: Program) -> Fix | None:
@@ -67,7 +83,7 @@ def offload(program: Program) -> Fix | None:
         return None
     return fix(
         "offload",
-        f"Move the activations of {kept.layers} scanned layers to the host: about {units.binary(likely)}",
+        f"Move the activations of {kept.layers} scanned layers to the host",
         Saved(likely - 2 * kept.per_layer, likely, total),
         f"{len(kept.buffers)} arrays that the loop fills, {units.binary(total)} together, less two layers' "
         f"{units.binary(2 * kept.per_layer)} that are on their way. The link to the host must carry them twice a step.",
@@ -98,10 +114,9 @@ def kept_for_backward(program: Program) -> Kept | None:
     repeated = [buffers for buffers in classes.values() if len(buffers) >= max(_LEAST_LAYERS, layers - 1)]
     if layers < _LEAST_LAYERS or not repeated:
         return None
-    total = sum(b.size for buffers in repeated for b in buffers)
-    entering = min(buffers[0].size for buffers in repeated)
     kept = sorted((b for buffers in repeated for b in buffers), key=lambda b: -b.size)
-    return Kept(layers, total // layers, entering, tuple(kept))
+    per_layer = sum(b.size for b in kept) // layers
+    return Kept(layers, per_layer, _entering(per_layer, [b.size for b in kept]), tuple(kept))
 
 
 def _stacked(program: Program, forward: list[Buffer]) -> Kept | None:
@@ -119,4 +134,10 @@ def _stacked(program: Program, forward: list[Buffer]) -> Kept | None:
     everything = {b.id: b for b in (*buffers, *carried)}
     ordered = sorted(everything.values(), key=lambda b: -b.size)
     per_layer = sum(b.size for b in ordered) // layers
-    return Kept(layers, per_layer, min(b.size for b in ordered) // layers, tuple(ordered), scanned=True)
+    entering = _entering(per_layer, [b.size // layers for b in ordered])
+    return Kept(layers, per_layer, entering, tuple(ordered), scanned=True)
+
+
+def _entering(per_layer: int, sizes: list[int]) -> int:
+    """The bytes that enter a layer: the smallest of what it keeps."""
+    return min(size for size in sizes if size >= per_layer * _LEAST_ENTERING)

@@ -39,13 +39,13 @@ def batch(program: Program) -> Fix | None:
     grows = [b for b in program.space.peak_buffers if _scales(program, b, found)]
     grown = sum(b.size for b in grows)
     largest = largest_batch(program, found)
-    fits = f" The largest that fits is about {largest:,} of {found.size:,} on each device." if largest else ""
+    fits = f" The largest batch that fits is about {largest:,} on each device, cautiously." if largest else ""
     return fix(
         "batch",
-        f"Halve the batch ({found.size:,} on each device): {units.binary(saving.likely)}.{fits}".removesuffix("."),
+        f"Halve the batch ({found.size:,} on each device)",
         saving,
         f"{len(grows)} buffers in use at the peak grow with the batch, {units.binary(grown)} together; XLA's heap "
-        "simulation was repeated with half their size.",
+        f"simulation was repeated with half their size.{fits}",
         "modelled",
         steps.BATCH,
         _names(grows),
@@ -66,7 +66,7 @@ def microbatches(program: Program) -> Fix | None:
         return None
     return fix(
         "microbatches",
-        f"Split the batch into 2 microbatches in sequence: {units.binary(saving.likely)}",
+        "Split the batch into 2 microbatches in sequence",
         saving,
         f"Half the temporaries that grow with the batch, less two times {units.binary(sums)} for gradients that are "
         "added up beside the new ones. "
@@ -93,7 +93,7 @@ def dtype(program: Program) -> Fix | None:
     narrow = _HALVES[kind]
     return fix(
         "dtype",
-        f"Keep {_TYPE_NAMES[kind]} values as {_TYPE_NAMES[narrow]}: {units.binary(everything.likely)}",
+        f"Keep {_TYPE_NAMES[kind]} values as {_TYPE_NAMES[narrow]}",
         Saved(min(temporaries.low, everything.low), everything.likely, everything.high),
         f"{len(wide)} buffers in use at the peak are {_TYPE_NAMES[kind]}, {units.binary(widths[kind])} together; at "
         "the low end only temporaries change.",

@@ -39,7 +39,7 @@ def sharding(program: Program) -> Fix | None:
     gathered = max(b.size for b in whole)
     return fix(
         "sharding",
-        f"Split {len(whole)} parameters over the {devices} devices: {units.binary(kept)} and more",
+        f"Split {len(whole)} parameters over the {devices} devices",
         Saved(kept - gathered, (kept + everything.likely) // 2, max(kept, everything.high)),
         f"{len(whole)} parameters and {len(outputs)} outputs that replace them are whole on each of {devices} devices, "
         f"{units.binary(lasting)} together. At the high end everything that has a dimension of theirs alone is split "

@@ -47,14 +47,20 @@ class Loaded:
         name: The path's last part.
         modules: The modules that were read: the one that failed, or the one that needs most.
         log: Text of the logs, or of the file where it is one.
-        capacity: Bytes of the device's main memory by the catalogue, where the dump names the device.
+        device_type: The device that the dump was made for, by the catalogue's name; None where the dump does not tell.
 
     """
 
     name: str
     modules: tuple[LoadedModule, ...]
     log: str
-    capacity: int | None = None
+    device_type: str | None = None
+
+    @property
+    def capacity(self) -> int | None:
+        """Bytes of the device's main memory by the catalogue; None where the device is not known."""
+        device = find_device(self.device_type) if self.device_type else None
+        return device.hbm_capacity if device else None
 
     @property
     def chosen(self) -> LoadedModule:
@@ -73,7 +79,7 @@ def load(path: str) -> Loaded:
     name = posixpath.basename(path.rstrip("/")) or path
     if dump.modules:
         chosen = _to_read(dump)
-        return Loaded(name, (_loaded(chosen),), _logs(dump), _capacity(chosen))
+        return Loaded(name, (_loaded(chosen),), _logs(dump), _device_type(chosen))
     if dump.system.isdir(dump.system._strip_protocol(path)):
         if dump.logs:
             return Loaded(name, (), _logs(dump))
@@ -161,12 +167,10 @@ def _logs(dump: Dump) -> str:
     return "\n".join(text for _, text in dump.log_texts())
 
 
-def _capacity(dumped: DumpedModule) -> int | None:
-    """The main memory of the device that the dump was made for, by the catalogue."""
+def _device_type(dumped: DumpedModule) -> str | None:
+    """The device that the dump was made for."""
     text = dumped.read_text("target") or ""
     version, variant = _VERSION.search(text), _VARIANT.search(text)
     if version is None:
         return None
-    kind = _CHIPS.get((version[1], variant[1] if variant else ""))
-    device = find_device(kind) if kind else None
-    return device.hbm_capacity if device else None
+    return _CHIPS.get((version[1], variant[1] if variant else ""))

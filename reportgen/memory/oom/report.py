@@ -54,6 +54,8 @@ class OomReport:
         buffers: The largest buffers, largest first.
         fixes: Ways to fit, the largest likely saving first; they overlap.
         module: The module or program.
+        device_type: Such as "TPU v5 lite"; None where nothing tells.
+        device_count: Devices that run the program together; None where nothing tells.
         message: The error's message; None where only a dump is there.
         others: Further errors in the same log.
         memory: The module's memory; None where only a message is there.
@@ -73,6 +75,8 @@ class OomReport:
     buffers: tuple[OomBuffer, ...]
     fixes: tuple[Fix, ...]
     module: str = ""
+    device_type: str | None = None
+    device_count: int | None = None
     message: OomMessage | None = None
     others: tuple[OomMessage, ...] = ()
     memory: ModuleMemory | None = None
@@ -81,8 +85,9 @@ class OomReport:
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain data, as it stands under `oom` in report.json."""
-        fields = ("family", "memory_space", "verdict", "module", "needed_bytes", "capacity_bytes", "exceeded_bytes")
-        return {name: getattr(self, name) for name in fields} | {
+        facts = ("family", "memory_space", "verdict", "module", "device_type", "device_count")
+        sizes = ("needed_bytes", "capacity_bytes", "exceeded_bytes")
+        return {name: getattr(self, name) for name in (*facts, *sizes)} | {
             "by_type": self.by_type,
             "buffers": [_buffer_json(buffer) for buffer in self.buffers],
             "fixes": [_fix_json(one) for one in self.fixes],
@@ -159,6 +164,7 @@ def report_of_dump(loaded: Loaded, capacity: int | None = None) -> OomReport:
         chosen.module,
         source=loaded.name,
         capacity=told or loaded.capacity,
+        device_type=loaded.device_type,
         message=message,
         others=tuple(other for other in messages if other is not message),
     )
@@ -174,6 +180,7 @@ def report_of_memory(
     *,
     source: str,
     capacity: int | None = None,
+    device_type: str | None = None,
     message: OomMessage | None = None,
     others: tuple[OomMessage, ...] = (),
 ) -> OomReport:
@@ -202,6 +209,8 @@ def report_of_memory(
         buffers=tuple(_as_oom_buffer(buffer) for buffer in by_size(space.peak_buffers)[:_MOST_BUFFERS]),
         fixes=_merged(fixes, advise_message(message) if message and space.color != MAIN_SPACE else ()),
         module=memory.name,
+        device_type=device_type,
+        device_count=module.device_count if module else None,
         message=message,
         others=others,
         memory=memory,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reportgen import units
 from reportgen.memory.fixes.state import is_backward, is_forward
 from reportgen.memory.groups import layer_of, operation
@@ -72,28 +74,49 @@ def _by_type(message: OomMessage) -> str:
 
 
 def _largest_group(space: SpaceMemory) -> str:
-    """The buffers of one layer or line that hold most: 77 % of it in 5 activations of dot_general (a.py:53)."""
+    """The buffers of one layer, or of one operation in several layers, that hold most.
+
+    As in "77 % of it in 5 activations of layer dense_3", "75 % of it in 8 activations bf16[16,16,2048,2048] of
+    dot_general (model.py:53) in 8 layers".
+    """
+    return _largest(space, _place) or _largest(space, _repeated)
+
+
+def _largest(space: SpaceMemory, place_of: Callable[[Buffer], str]) -> str:
     groups: dict[tuple[str, str], list[Buffer]] = {}
     for buffer in space.peak_buffers:
-        if (place := _place(buffer)) and (noun := _noun(buffer)):
+        if (
+            buffer.size > space.allocated_bytes * _LEAST_PART
+            and (place := place_of(buffer))
+            and (noun := _noun(buffer))
+        ):
             groups.setdefault((noun, place), []).append(buffer)
-    best = max(groups.items(), key=lambda item: sum(b.size for b in item[1]), default=None)
-    if best is None or not space.allocated_bytes:
+    if not groups:
         return ""
-    (noun, place), buffers = best
-    large = [b for b in buffers if b.size > space.allocated_bytes * _LEAST_PART]
-    share = sum(b.size for b in large) / space.allocated_bytes
+    (noun, place), buffers = max(groups.items(), key=lambda item: sum(b.size for b in item[1]))
+    share = sum(b.size for b in buffers) / max(1, space.allocated_bytes)
     if share < _LEAST_GROUP:
         return ""
-    return (
-        f"{units.percent(share)} of it in {len(large)} {noun if len(large) > 1 else noun.removesuffix('s')} of {place}"
-    )
+    layers = len({layer_of(buffer.op_name) for buffer in buffers})
+    across = f" in {layers} layers" if layers > 1 else ""
+    return f"{units.percent(share)} of it in {len(buffers)} {noun if len(buffers) > 1 else noun[:-1]} {place}{across}"
 
 
 def _place(buffer: Buffer) -> str:
     """The layer, or the operation with its line."""
     if layer := layer_of(buffer.op_name):
-        return f"layer {layer}"
+        return f"of layer {layer}"
+    name = _called(buffer)
+    return f"of {name}" if name else ""
+
+
+def _repeated(buffer: Buffer) -> str:
+    """The shape and the operation, which layers share."""
+    name = _called(buffer)
+    return f"{buffer.shape.partition('{')[0]} of {name}" if name else ""
+
+
+def _called(buffer: Buffer) -> str:
     name = operation(buffer.op_name)
     return f"{name} ({buffer.source})" if name and buffer.source else name
 
