@@ -1,4 +1,4 @@
-"""The overview: tiles, top operations, run environment. Step times and the step graph are the step analysis's."""
+"""The overview: the step graph, top operations, hardware counters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from reportgen.analyzers.base import Context, Result, SectionId
-from reportgen.document import Block, Heading, Metric, TableBlock
+from reportgen.analyzers.step_view import step_chart, step_table, steps_with_input
+from reportgen.document import Block, ChartBlock, Heading, Metric, TableBlock
 from reportgen.profile.model import Kind
 from reportgen.profile.view import HostView
 
@@ -46,12 +47,14 @@ class OverviewAnalyzer:
             source="host plane, stat matrix_unit_utilization_percent",
             reason=None if values else "The hardware counter was not captured (absent or 0 in the profile).",
         )
-        ops = context.results.get("op-profile")
-        blocks: tuple[Block, ...] = ()
-        if ops is not None:
-            blocks = (
-                Heading("Top operations", "overview-top"),
-                TableBlock("top_operations"),
-                TableBlock("top_hlo_ops"),
-            )
-        return Result(metrics={"matrix_unit_utilization": metric}, blocks=blocks)
+        steps = context.facts("steps")
+        blocks: list[Block] = []
+        tables, charts = {}, {}
+        if steps is not None:
+            shown = steps_with_input(steps, context.facts("input-pipeline"))
+            tables["steps"], charts["steps"] = step_table(steps, shown), step_chart(steps, shown)
+            blocks += [ChartBlock("steps"), TableBlock("steps", open_rows=0)]
+        if "op-profile" in context.results:
+            blocks += [Heading("Top operations", "overview-top"), TableBlock("top_operations")]
+            blocks.append(TableBlock("top_hlo_ops"))
+        return Result(metrics={"matrix_unit_utilization": metric}, tables=tables, charts=charts, blocks=tuple(blocks))

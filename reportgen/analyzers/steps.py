@@ -12,31 +12,16 @@ from numpy.typing import NDArray
 
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.classes import STEP_PARTS, step_part_of
-from reportgen.analyzers.tables import table_of, unique_slugs
-from reportgen.document import (
-    Axis,
-    Block,
-    Chart,
-    ChartBlock,
-    Column,
-    Guide,
-    Metric,
-    Notice,
-    Series,
-    Table,
-    TableBlock,
-)
+from reportgen.document import Metric, Notice
 from reportgen.profile.intervals import Intervals, covered_within, subtract, sum_by, union
 from reportgen.profile.ops import OpRuns
 from reportgen.profile.steps import Steps, StepSource
 from reportgen.profile.view import Core, HostView
-from reportgen.units import PS_PER_SECOND, percent, seconds
+from reportgen.units import PS_PER_SECOND
 
 # An outlier lies this many scaled median deviations off and is half as long again as the median: compilation, warm-up.
 _OUTLIER_Z = 3.5
 _OUTLIER_RATIO = 1.5
-_CHART_STEPS = 400
-_TABLE_STEPS = 500
 
 HOW_TO_ANNOTATE = (
     "JAX:         with jax.profiler.StepTraceAnnotation('train', step_num=step): ...\n"
@@ -120,14 +105,7 @@ class StepAnalyzer:
         facts = _facts(first, pd.concat(frames, ignore_index=True))
         if not len(facts.steps):
             return Result(metrics=_absent_metrics(), blocks=(_no_steps(),))
-        return Result(
-            metrics=_metrics(facts),
-            tables={"steps": _table(facts)},
-            charts={"steps": _chart(facts)},
-            blocks=_blocks(),
-            warnings=_warnings(facts),
-            facts=facts,
-        )
+        return Result(metrics=_metrics(facts), warnings=_warnings(facts), facts=facts)
 
 
 def _steps_of_core(core: Core) -> pd.DataFrame:
@@ -284,61 +262,6 @@ def _metrics(facts: StepFacts) -> dict[str, Metric]:
         source=source,
     )
     return found | {"step_count": count}
-
-
-def _table(facts: StepFacts) -> Table:
-    parts = [name for name in STEP_PARTS if name == "idle" or facts.steps[name].any()]
-    frame = facts.steps.rename(columns={"time_s": "time", "start_s": "start", "period_s": "period"})
-    columns = (
-        Column(name="label", title="Step"),
-        Column(name="start", unit="seconds", title="Start"),
-        Column(name="time", unit="seconds", title="Time", definition="The longest core's step."),
-        Column(name="period", unit="seconds", title="Period", definition="To the next step's start."),
-        *(Column(name=name, unit="seconds", title=name.replace("_", " ").capitalize()) for name in parts),
-        Column(name="outlier", display="flag", title="Outlier"),
-    )
-    return table_of(
-        frame,
-        "Steps",
-        columns,
-        row_ids=unique_slugs("step", map(str, frame["step"])),
-        note="Parts of a step are means over the cores; the time is that of the longest core. "
-        + (f"{facts.left_out} partial steps at the edges are left out." if facts.left_out else ""),
-        most=_TABLE_STEPS,
-    )
-
-
-def _chart(facts: StepFacts) -> Chart:
-    shown = facts.steps.tail(_CHART_STEPS)
-    parts = [name for name in STEP_PARTS if name == "idle" or facts.steps[name].any()]
-    total = float(shown[parts].sum().sum()) or 1.0
-    shares = {name: float(shown[name].sum()) / total for name in parts}
-    largest = max(shares, key=lambda name: shares[name])
-    label = largest.replace("_", " ")
-    return Chart(
-        title=f"{label.capitalize()} takes {percent(shares[largest])} of the step",
-        kind="stacked_steps",
-        alt=f"Step times of {len(shown)} steps, mean {seconds(facts.mean_time)}: "
-        + ", ".join(f"{name.replace('_', ' ')} {percent(share)}" for name, share in shares.items())
-        + ".",
-        x=Axis(label="Step"),
-        y=Axis(label="Time", unit="seconds"),
-        series=tuple(
-            Series(
-                name=name.replace("_", " "),
-                role=name,
-                x=tuple(float(number) for number in shown["step"]),
-                y=tuple(float(value) for value in shown[name]),
-            )
-            for name in parts
-        ),
-        guides=(Guide(label=f"mean {seconds(facts.mean_time)}", axis="y", value=facts.mean_time),),
-        table="steps",
-    )
-
-
-def _blocks() -> tuple[Block, ...]:
-    return (ChartBlock("steps"), TableBlock("steps", open_rows=0))
 
 
 def _no_steps() -> Notice:

@@ -48,7 +48,9 @@ def _state(analysis: Analysis) -> str:
     parts = []
     time = metrics.get("step_time_mean")
     if time is not None and time.value is not None:
-        parts.append(f"A step takes {seconds(time.value)}")
+        period = _step_period(analysis) or 0.0
+        begins = f" and begins every {seconds(period)}" if period > 1.1 * time.value else ""
+        parts.append(f"A step takes {seconds(time.value)}{begins}")
     for name, text in (("flops_utilization", "FLOPS utilisation is"), ("device_idle_fraction", "the device idles")):
         metric = metrics.get(name)
         if metric is not None and metric.value is not None:

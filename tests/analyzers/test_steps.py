@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from reportgen.analyzers.base import Context, Result
+from reportgen.analyzers.step_view import step_table, steps_with_input
 from reportgen.analyzers.steps import StepAnalyzer
 from reportgen.profile.steps import StepSource
 from reportgen.settings import Settings
@@ -87,7 +90,7 @@ def test_partial_steps_at_the_edges_are_left_out_and_counted() -> None:
     assert value(result, "step_count") == 3
     assert value(result, "step_time_mean") == pytest.approx(0.010)
     assert result.facts.left_out == 2
-    assert "2 partial steps" in result.tables["steps"].note
+    assert "2 partial steps" in step_table(result.facts, result.facts.steps).note
 
 
 def test_a_step_is_as_long_as_on_its_longest_core() -> None:
@@ -192,3 +195,15 @@ def test_streams_that_overlap_count_each_instant_once() -> None:
         copies.event("MemcpyH2D", (step * 10 + 4) * MS, 4 * MS, {"correlation_id": 10 + step})
     step = analyze(space).facts.steps.iloc[0]
     assert (step["compute"], step["host_transfer"], step["idle"]) == pytest.approx((0.006, 0.002, 0.002))
+
+
+def test_the_wait_for_input_comes_out_of_idle_and_from_before_the_step() -> None:
+    """Parts of a modelled loop: steps of 8 ms with 2 ms idle, a wait of 5 ms of which 3 lie before the step."""
+    space = Space()
+    with_steps_line(tpu(space), [8, 8, 8], gap=3)
+    facts = analyze(space).facts
+    waits = pd.DataFrame({"step": [1, 2], "wait_ps": [7_000_000_000] * 2, "device_ps": [2_000_000_000] * 2})
+    found = steps_with_input(facts, SimpleNamespace(means=True, steps_from_calls=False, steps=waits))  # type: ignore[arg-type]
+    assert found["input"].tolist() == pytest.approx([0.002, 0.007, 0.007])
+    assert found["idle"].tolist() == pytest.approx([0.002, 0.0, 0.0])
+    assert found["compute"].tolist() == facts.steps["compute"].tolist()
