@@ -17,7 +17,7 @@ from reportgen.exporters.limits import Level
 from reportgen.exporters.tracks import Track
 from reportgen.profile.intervals import nesting_order, parents
 from reportgen.profile.model import Value
-from reportgen.profile.ops import NO_OWNER, OpInfo
+from reportgen.profile.ops import OpInfo
 from reportgen.profile.steps import Steps
 
 Times = NDArray[np.int64]
@@ -25,6 +25,8 @@ Rows = NDArray[np.int64]
 
 _SCOPE_DEPTH = 32
 _TEXT_LIMIT = 2000
+# Ops further apart are no neighbours: something else went on between them, such as another run of the program.
+_LONGEST_GAP_PS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,15 @@ def step_track(steps: Steps) -> Track:
     return Track("Steps (derived)", Level.STEPS, steps.starts, steps.durations, rows, heads, exact=False)
 
 
-def xla_op_track(events: OpEvents, suffix: str) -> Track:
-    """Return the HLO ops that a stream's kernels belong to; its kinds are the ops' indices in `events.infos`."""
-    owned = np.array([info.category != NO_OWNER for info in events.infos], dtype=bool)
+def xla_op_track(events: OpEvents, owned: NDArray[np.bool_], suffix: str) -> Track:
+    """Return the HLO ops that a stream's kernels belong to; its kinds are the ops' indices in `events.infos`.
+
+    Args:
+        events: The kernels as runs of ops.
+        owned: Which of the ops are HLO ops.
+        suffix: Added to the title.
+
+    """
     runs = _runs(events, np.where(owned[events.ops], events.ops, -1), None)
     names = [info.name for info in events.infos]
     return _track(
@@ -175,10 +183,14 @@ def _sources(events: OpEvents) -> Track:
 
 
 def _runs(events: OpEvents, codes: Rows, above: Rows | None) -> tuple[Times, Times, Rows]:
-    """Return starts, durations and codes of neighbouring executions of one code, step and parent; those of -1 not."""
+    """Return starts, durations and codes of neighbouring executions of one code, step and parent; those of -1 not.
+
+    An execution and those inside it follow each other in nesting order, so that their gaps are negative.
+    """
     if not len(codes):
         return events.starts, events.durations, codes
-    change = (codes[1:] != codes[:-1]) | (events.steps[1:] != events.steps[:-1])
+    gaps = events.starts[1:] - (events.starts + events.durations)[:-1]
+    change = (codes[1:] != codes[:-1]) | (events.steps[1:] != events.steps[:-1]) | (gaps > _LONGEST_GAP_PS)
     if above is not None:
         change |= above[1:] != above[:-1]
     firsts = np.flatnonzero(np.concatenate([[True], change]))

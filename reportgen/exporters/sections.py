@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from reportgen.errors import InputError
 from reportgen.exporters.captured import busiest_first, captured_section, channel_ends, memory_counters
 from reportgen.exporters.derived import OpEvents, derived_tracks, step_track, xla_module_track, xla_op_track
@@ -100,7 +102,9 @@ def _add_streams(section: Section, core: Core, steps: Steps, titles: frozenset[s
         if "XLA Modules" not in titles:
             section.tracks.append(xla_module_track(events, suffix))
         if "XLA Ops" not in titles:
-            ops = xla_op_track(events, suffix)
+            owned = np.zeros(len(found.infos), dtype=bool)
+            owned[found.ops[kernels.stats["hlo_op"].present]] = True
+            ops = xla_op_track(events, owned, suffix)
             step_of = steps.at(ops.starts)
             ops.args = OpArgs(None, found.infos, ops.kinds, ops.durations, _numbers(steps), step_of, core.peaks)
             section.tracks.append(ops)
