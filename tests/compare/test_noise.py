@@ -32,7 +32,10 @@ def times(name: str) -> list[float]:
 
 
 def document(entry: Any) -> ReportDocument:
-    return msgspec.convert(entry["document"], ReportDocument)
+    """Return a recorded report; of most captures only the step time was kept, and the rest is the first one's."""
+    found = msgspec.convert(entry.get("document") or recorded()["bases"][0]["document"], ReportDocument)
+    period = msgspec.structs.replace(found.metrics["step_period_mean"], value=entry["step_s"])
+    return msgspec.structs.replace(found, metrics={**found.metrics, "step_period_mean": period})
 
 
 def test_the_slow_down_was_twice_the_spread_of_the_bases() -> None:
@@ -70,16 +73,15 @@ def _welch(left: list[float], right: list[float]) -> float:
 
 
 def test_the_comparison_of_whole_reports_says_the_same() -> None:
-    bases = [document(one) for one in recorded()["bases"][:5]]
+    bases = [document(one) for one in recorded()["bases"]]
     slower = compare(bases, document(recorded()["slowed"][0]))
     assert verdict(slower).startswith("Slower: a step takes")
     assert slower.decision is not None
-    assert "5 captures of the base" in slower.decision.why
+    assert "20 captures of the base" in slower.decision.why
     for one in recorded()["repeats"][:5]:
         found = compare(bases, document(one))
-        expected = decide(times("bases")[:5], one["step_s"])
-        assert found.decision == expected
-        assert verdict(found).startswith("No change of the step time") is not expected.changed
+        assert found.decision == decide(times("bases"), one["step_s"])
+        assert verdict(found).startswith("No change of the step time beyond the noise")
 
 
 @pytest.mark.parametrize("bases", [3, 5, 10])
