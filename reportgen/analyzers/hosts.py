@@ -25,6 +25,7 @@ from reportgen.units import PS_PER_SECOND, percent, seconds
 _STRAGGLER_Z = 3.5
 _LEAST_HOSTS = 3
 _FLOOR = 0.005
+_SHARES = ("idle_share", "flops_utilization", "hbm_utilization")
 _OFF_DUTY = INPUT | OUTPUT | HOST_TRANSFER | {"async-done", "megacore fusion"}
 
 
@@ -92,7 +93,7 @@ class HostsAnalyzer:
         active = {core for part in parts for core in part.active}
         idle = tuple(core for part in parts for core in part.cores if core not in active)
         cores = _core_frame(ops.cores if ops else (), steps, duty)
-        hosts = _host_frame(steps)
+        hosts = _with_utilizations(_host_frame(steps), cores)
         facts = HostFacts(hosts, cores, idle)
         tables = {"cores": _core_table(cores)} | ({"hosts": _host_table(hosts)} if len(hosts) > 1 else {})
         return Result(
@@ -164,6 +165,14 @@ def _host_frame(steps: StepFacts | None) -> pd.DataFrame:
     return hosts
 
 
+def _with_utilizations(hosts: pd.DataFrame, cores: pd.DataFrame) -> pd.DataFrame:
+    """Add idle share and utilisations, means over each host's active cores."""
+    if not len(hosts) or not len(cores):
+        return hosts
+    means = cores.astype(dict.fromkeys(_SHARES, float)).groupby("host")[list(_SHARES)].mean()
+    return hosts.join(means, on="host")
+
+
 def modified_z(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return 0.6745 × (value − median) over the median absolute deviation, which is at least 0.5 % of the median."""
     median = float(np.median(values))
@@ -212,8 +221,12 @@ def _host_table(hosts: pd.DataFrame) -> Table:
         Column(name="slowness", unit="fraction", title="Over the median", definition="Own work over the median host."),
         Column(name="score", title="Score", display="number", definition="Modified z score of own work."),
         Column(name="straggler", title="Straggler", display="flag"),
+        Column(name="idle_share", unit="fraction", title="Idle", definition="Mean over its cores."),
+        Column(name="flops_utilization", unit="fraction", title="FLOPS", display="flame"),
+        Column(name="hbm_utilization", unit="fraction", title="HBM"),
     )
-    ordered = hosts.sort_values("own_s", ascending=False, kind="stable")
+    ordered = hosts.reindex(columns=[*hosts.columns, *(name for name in _SHARES if name not in hosts)])
+    ordered = ordered.sort_values("own_s", ascending=False, kind="stable")
     return table_of(
         ordered,
         "Hosts",
