@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reportgen.comparison import Options, comparison_document
 from reportgen.comparison import compare as compared
@@ -13,6 +14,11 @@ from reportgen.errors import InputError, UsageError
 from reportgen.gate import Budgets, GateResult, read_budgets
 from reportgen.gate import check as hold
 from reportgen.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from reportgen.redact import Redactor
 
 _MOST_BYTES = 1 << 28
 
@@ -88,3 +94,26 @@ def compare(
         raise UsageError(f"expected a base and a new report, found {len(reports)} in all.")
     *bases, new = (open_document(one) for one in reports)
     return comparison_document(compared(bases, new, Options(error_rate=error_rate, min_effect=min_effect)))
+
+
+def redacted(report: ReportDocument, redactor: Redactor | None) -> ReportDocument:
+    """Return a report with its names replaced; as it is where nothing replaces them."""
+    if redactor is None:
+        return report
+    from reportgen.redact import redact_document  # noqa: PLC0415 - reads the words of all texts
+
+    return redact_document(report, redactor)
+
+
+def frame(report: ReportDocument, table: str) -> pd.DataFrame:
+    """Return a table of a report as a pandas frame (see `reportgen.exporters.tables.frame`).
+
+    Raises:
+        UsageError: The report has no such table.
+
+    """
+    from reportgen.exporters import tables  # noqa: PLC0415 - imports pandas
+
+    if table not in report.tables:
+        raise UsageError(f"the report has no table {table!r}.", f"Tables: {', '.join(report.tables)}.")
+    return tables.frame(report.tables[table])

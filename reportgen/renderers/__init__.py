@@ -8,12 +8,13 @@ from reportgen.document import ReportDocument
 from reportgen.errors import UsageError
 from reportgen.renderers.base import Rendered, Renderer
 from reportgen.renderers.html import render_html
+from reportgen.renderers.mail import render_mail
 from reportgen.renderers.markdown import render_markdown
 from reportgen.renderers.report_json import render_json
 
 __all__ = ["RENDERERS", "Rendered", "Renderer", "render"]
 
-RENDERERS: dict[str, Renderer] = {"html": render_html, "md": render_markdown, "json": render_json}
+RENDERERS: dict[str, Renderer] = {"html": render_html, "md": render_markdown, "json": render_json, "mail": render_mail}
 
 
 def render(document: ReportDocument, name: str, **options: Any) -> Rendered:
