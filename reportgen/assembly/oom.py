@@ -68,7 +68,7 @@ def oom_document(report: OomReport) -> ReportDocument:
         charts=memory_charts(facts) if facts is not None else {},
         cards=memory_cards(facts) if facts is not None else {},
         sections=_sections(report, facts),
-        extra={"oom": report.as_json()},
+        oom=report.as_json(),
     )
     return canonical(document)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from reportgen.errors import InputError
 from reportgen.memory.analysis import analyze_memory
@@ -31,7 +30,7 @@ def oom_report_of(source: str, text: str | None, dump: str | None, capacity: int
 
     """
     if dump is not None:
-        log = text if text is not None else Path(source).read_text(encoding="utf-8", errors="replace")
+        log = text if text is not None else load(source).log
         loaded = load(dump)
         if loaded.modules:
             return report_of_dump(replace(loaded, log=f"{log}\n{loaded.log}"), capacity)

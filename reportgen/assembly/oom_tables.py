@@ -41,8 +41,8 @@ def buffers_table(report: OomReport) -> Table:
             buffer.expansion,
             buffer.allocation_type or None,
             buffer.shape,
-            buffer.op_name,
-            buffer.source,
+            buffer.op_name or None,
+            buffer.source or None,
         )
         for buffer in report.buffers[:_MOST_ROWS]
     )

@@ -98,8 +98,9 @@ class _Ticket:
         yield _Part(self._head(), "the head", 0)
         yield _Part(self._tiles(), "key numbers", 1)
         alone, explained = words.standing(self.document)
-        yield _Part(self._heading(3, "Findings"), "findings", 1)
-        if not alone:
+        if alone or self.document.checks:
+            yield _Part(self._heading(3, "Findings"), "findings", 1)
+        if not alone and self.document.checks:
             yield _Part(self.syntax.text(words.NO_FINDINGS), "findings", 1)
         for index, finding in enumerate(alone):
             yield _Part(self._finding(finding), f"finding {finding.id}", 2 if index < 3 else 4)

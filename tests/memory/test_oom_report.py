@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,17 @@ def test_a_file_of_a_dump_brings_its_siblings(tmp_path: Path) -> None:
     check_failed_step(oom_report(usage, capacity=CAPACITY))
 
 
+def test_a_compressed_dump_gives_the_same(tmp_path: Path) -> None:
+    plain = oom_report(dump(tmp_path), capacity=CAPACITY)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for file in tmp_path.glob("module_*"):
+        (packed / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+    report = oom_report(packed, capacity=CAPACITY)
+    check_failed_step(report)
+    assert report.as_json() == plain.as_json()
+
+
 def test_the_usage_report_alone(tmp_path: Path) -> None:
     dump(tmp_path, "oom", "usage-report.txt")
     report = oom_report(tmp_path)
@@ -112,6 +124,7 @@ def test_the_capacity_of_the_device_that_the_dump_names(tmp_path: Path) -> None:
     (tmp_path / "module_0000.jit_oom.target_arguments.txt").write_text(target)
     report = oom_report(tmp_path)
     assert report.capacity_bytes == 16 * GIB
+    assert (report.device_type, report.device_count) == ("TPU v5 lite", 4)
     assert any("catalogue" in note for note in report.notes)
 
 

@@ -148,7 +148,9 @@ def report_of_text(text: str, name: str, *, capacity: int | None = None) -> OomR
         message=message,
         others=tuple(other for other in messages if other is not message),
         more=how_to_get_more(message.family, has_dump=False),
-        notes=("Figures of the message are rounded to two or three digits.",) if not message.needed_exactly else (),
+        notes=("Figures of the message are rounded to two or three digits.",)
+        if message.needed_bytes and not message.needed_exactly
+        else (),
     )
 
 
