@@ -20,7 +20,7 @@ from reportgen.memory.model import TEMPORARY, Buffer
 _LEAST_LAYERS = 2
 # Of a layer's bytes; less than that are statistics, such as maxima of a softmax, not what enters a layer.
 _LEAST_ENTERING = 0.01
-_HIGH = 1.05
+_LOW, _HIGH = 0.6, 1.05
 
 
 class Kept(NamedTuple):
@@ -49,7 +49,7 @@ def remat(program: Program) -> Fix | None:
     return fix(
         "remat",
         f"Compute {layers} layers' activations again in the backward pass",
-        Saved(likely - per_layer, likely, int(most * _HIGH)),
+        Saved(max(likely - per_layer, int(likely * _LOW)), likely, int(most * _HIGH)),
         f"{len(buffers)} buffers live from the forward to the backward pass, {units.binary(layers * per_layer)} "
         f"together in {layers} layers. Checkpointed layers keep {units.binary(entering)} each, and one layer's "
         f"{units.binary(per_layer)} exist at a time; XLA's heap simulation was repeated with that. "
