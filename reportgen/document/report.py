@@ -81,7 +81,9 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
         findings: Worst first.
         checks: One entry for every rule.
         sections: The order in which a reader meets all of it.
-        extra: Parts of their own shape for machines, such as `oom`.
+        oom: In the report of an out-of-memory error: family, memory_space, needed_bytes, capacity_bytes,
+            exceeded_bytes, by_type, buffers, fixes and more; None elsewhere.
+        extra: Parts of their own shape, such as the short trace that the page carries.
 
     """
 
@@ -98,6 +100,7 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
     cards: dict[str, Card] = {}
     timelines: dict[str, Timeline] = {}
     sections: tuple[Section, ...] = ()
+    oom: dict[str, Any] | None = None
     extra: dict[str, Any] = {}
 
 

@@ -66,7 +66,7 @@ MODES: dict[type, dict[str, Mode]] = {
         "name": _H, "hosts": _H, "device_type": _N, "framework": _K, "step_source": _P, "captured_at": _K,
         "timeline_basis": _K, "versions": _N, "options": _N, "warnings": _P,
     },
-    parts.ReportDocument: {"title": _P, "verdict": _P, "extra": _L},
+    parts.ReportDocument: {"title": _P, "verdict": _P, "oom": _L, "extra": _L},
     parts.Saving: {"unit": _K, "basis": _K, "how": _P},
     parts.Section: {"id": _I, "title": _P},
     parts.Series: {"name": _L, "role": _K, "labels": _L, "row_ids": _I},
