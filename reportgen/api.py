@@ -93,7 +93,7 @@ def report(
     settings = settings or Settings()
     _refuse_unknown(formats)
     run = load(path, settings)
-    document = document_of(analyze_run(run, settings, ANALYZERS, progress))
+    document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     written = write_document(document, output, [name for name in formats if name != "trace"])
     if "trace" not in formats:
         return written
