@@ -192,16 +192,22 @@ def test_streams_have_ops_and_modules_and_launches_flow_to_kernels() -> None:
     assert (trace.thread(end), end["ts"]) == ("Stream #13(Compute)", 0.05)
 
 
-def test_copies_are_no_hlo_ops_and_runs_far_apart_are_no_neighbours() -> None:
+def test_copies_are_no_hlo_ops() -> None:
     space, stream, _ = gpu_space()
     stats: dict[str, StatValue] = {"hlo_op": "fusion.1", "hlo_module": "jit_f", "program_id": 3}
-    stream.event("kernel", 0, 10, stats).event("kernel", 20, 10, stats).event("kernel", 200_000, 10, stats)
-    stream.event("MemcpyH2D", 300_000, 10)
+    stream.event("kernel_a", 0, 10, stats).event("kernel_b", 20, 10, stats).event("MemcpyH2D", 40, 10)
     slices = Trace([space.view()]).slices("host0 GPU 1", "XLA Ops (derived)")
-    assert [(event["name"], *nanoseconds(event)) for event in slices] == [
-        ("fusion.1", 0, 30),
-        ("fusion.1", 200_000, 10),
-    ]
+    assert [(event["name"], *nanoseconds(event)) for event in slices] == [("fusion.1", 0, 30)]
+
+
+def test_ops_far_apart_are_no_neighbours() -> None:
+    space, plane = tpu_space()
+    add_op(plane, "fusion.1", tf_op="jit(f)/add:")
+    ops = plane.line("XLA Ops")
+    for start in (0, 20, 200_000):
+        ops.event("%fusion.1 = f32[8] add()", start, 10)
+    slices = Trace([space.view()]).slices(CORE, "Framework Ops (derived)")
+    assert [nanoseconds(event) for event in slices] == [(0, 30), (200_000, 10)]
 
 
 def test_a_launch_flows_to_its_module_run_and_not_to_another_type_of_the_same_id() -> None:
