@@ -202,10 +202,11 @@ def test_copies_are_no_hlo_ops() -> None:
 
 def test_ops_far_apart_are_no_neighbours() -> None:
     space, plane = tpu_space()
-    add_op(plane, "fusion.1", tf_op="jit(f)/add:")
+    for number in range(3):
+        add_op(plane, f"fusion.{number}", tf_op="jit(f)/add:")
     ops = plane.line("XLA Ops")
-    for start in (0, 20, 200_000):
-        ops.event("%fusion.1 = f32[8] add()", start, 10)
+    for number, start in enumerate((0, 20, 200_000)):
+        ops.event(f"%fusion.{number} = f32[8] add()", start, 10)
     slices = Trace([space.view()]).slices(CORE, "Framework Ops (derived)")
     assert [nanoseconds(event) for event in slices] == [(0, 30), (200_000, 10)]
 
