@@ -44,3 +44,7 @@ class InputError(ReportgenError):
 
 class CaptureError(InputError):
     """No profile could be captured."""
+
+
+class MailError(InputError):
+    """A mail server cannot be reached or trusted, or refuses the mail."""

@@ -1,7 +1,10 @@
-"""The command that mails a report."""
+"""The command that mails a report, or writes the mail."""
 
 from __future__ import annotations
 
+import os
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,67 +13,110 @@ import typer
 from reportgen.cli import common, redaction
 
 if TYPE_CHECKING:
-    from reportgen.posting import Server
+    from reportgen.renderers.envelope import Envelope
+    from reportgen.renderers.mail import Attach
+
+_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*(|B|kB|KB|MB|KiB|MiB)")
+_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "MB": 10**6, "KiB": 1 << 10, "MiB": 1 << 20}
 
 
 def mail(
     report: Annotated[str, typer.Argument(metavar="REPORT", help="A report.json (also .gz), or a profile.")],
-    to: Annotated[list[str] | None, typer.Option(help="Receiver; may be repeated or joined by commas.")] = None,
-    sender: Annotated[str, typer.Option("--from", help="Sender.")] = "",
-    subject: Annotated[str, typer.Option(help="Title and verdict by default.")] = "",
-    link: Annotated[str, typer.Option(help="Address where the whole report lies, such as the CI run's artifact.")] = "",
-    attach: Annotated[str, typer.Option(help="The full report: html, zip or none.")] = "html",
-    max_bytes: Annotated[
-        int, typer.Option(min=10_000, help="Largest mail; what does not fit is left out.")
-    ] = 10_000_000,
+    to: Annotated[list[str], typer.Option("--to", metavar="ADDRESS", help="Recipients; may be repeated.")],
+    sender: Annotated[
+        str | None, typer.Option("--from", metavar="ADDRESS", help="Sender; needed to send, but for a login with an @.")
+    ] = None,
+    subject: Annotated[str, typer.Option(help="The report's title and verdict by default.")] = "",
+    link: Annotated[str, typer.Option(metavar="URL", help="Where the whole report lies, such as the CI run.")] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write (report.eml by default).")
+        str | None, typer.Option("-o", "--output", help="File; - for stdout. report.eml where nothing is sent.")
     ] = None,
-    smtp: Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="Send the mail through this server.")] = None,
-    tls: Annotated[str, typer.Option(help="starttls, implicit, or none (never with a login).")] = "starttls",
-    tls_ca: Annotated[Path | None, typer.Option(help="File of the authorities to trust.")] = None,
-    login_file: Annotated[
-        Path | None, typer.Option(help="TOML file of user and password, readable by its owner alone.")
+    zipped: Annotated[bool, typer.Option("--zip", help="Attach the full report as a zip archive.")] = False,
+    attachment: Annotated[bool, typer.Option("--attachment/--no-attachment", help="Attach the full report.")] = True,
+    max_size: Annotated[str, typer.Option(help="Largest mail as it is sent: 500kB, 20MB.")] = "20MB",
+    date: Annotated[
+        str | None, typer.Option(help="Date of the mail, ISO 8601, UTC where it bears no zone; now by default.")
     ] = None,
+    smtp: Annotated[str | None, typer.Option(metavar="HOST[:PORT]", help="Send it by this mail server.")] = None,
+    tls: Annotated[str | None, typer.Option(help="starttls (default), implicit (default on port 465) or none.")] = None,
+    login: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of two lines, user and password, readable by its owner alone; in its place the environment's "
+            "REPORTGEN_SMTP_USER and REPORTGEN_SMTP_PASSWORD."
+        ),
+    ] = None,
+    ca_file: Annotated[Path | None, typer.Option(help="Authorities (PEM) to trust in place of the system's.")] = None,
     redact: redaction.Redact = False,
     redact_key: redaction.RedactKey = None,
     redact_shapes: redaction.RedactShapes = False,
 ) -> None:
-    """Write a report as a mail (.eml), and send it with --smtp.
-
-    The login comes from REPORTGEN_SMTP_USER and REPORTGEN_SMTP_PASSWORD, or from --login-file.
-    """
-    from reportgen import delivery, posting  # noqa: PLC0415
+    """Write a report as a mail (.eml) and, with --smtp, send it."""
+    from reportgen import delivery, mailing  # noqa: PLC0415
     from reportgen.errors import UsageError  # noqa: PLC0415
-    from reportgen.output import write_files  # noqa: PLC0415
-    from reportgen.renderers import render  # noqa: PLC0415
+    from reportgen.renderers.mail import NAME, render_mail  # noqa: PLC0415
 
-    if attach not in ("html", "zip", "none"):
-        raise UsageError(f"--attach {attach}: expected html, zip or none.")
-    server = posting.Server.parse(smtp, tls, tls_ca) if smtp else None
-    login = posting.find_login(login_file) if server else None
+    server = mailing.Server.of(smtp, tls, ca_file) if smtp else None
+    known = mailing.login_of(os.environ, login) if server else None
+    if not sender and known and "@" in known.user:
+        sender = known.user
+    if server and not sender:
+        raise UsageError("expected a sender of the mail.", "Give --from ADDRESS.")
+    envelope = _envelope(sender, to, subject, date, draft=server is None)
+    attach: Attach = "none" if not attachment else "zip" if zipped else "html"
+    limit = _bytes(max_size)
     redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
     document = delivery.redacted(delivery.open_document(report), redactor)
-    rendered = render(
-        document, "mail", sender=sender, to=common.split(to), subject=subject, link=link, attach=attach,
-        max_bytes=max_bytes,
-    )  # fmt: skip
+    rendered = render_mail(document, envelope=envelope, link=link, attach=attach, max_bytes=limit)
     redaction.refuse_leaks(rendered.files, redactor)
     for warning in rendered.warnings:
         common.warn(warning)
-    (name, content), *_ = rendered.files.items()
-    if server is None or output is not None:
-        target = output or Path(name)
-        write_files(target.parent, {target.name: content})
-        typer.echo(f"wrote {target}", err=True)
-    if server is not None:
-        _send(content, server, login)
+    content = rendered.files[NAME]
+    if output or not server:
+        _write(content, output or NAME)
+    if server:
+        mailing.send(content, envelope, server, known)
+        typer.echo(f"sent to {', '.join(one.addr_spec for one in envelope.to)}", err=True)
 
 
-def _send(content: bytes, server: Server, login: object) -> None:
-    from reportgen import posting  # noqa: PLC0415
+def _envelope(sender: str | None, to: list[str], subject: str, date: str | None, *, draft: bool) -> Envelope:
+    from reportgen.errors import UsageError  # noqa: PLC0415
+    from reportgen.renderers.envelope import Envelope, addresses  # noqa: PLC0415
 
-    refused = posting.send(content, server, login if isinstance(login, posting.Login) else None)
-    for address in refused:
-        common.warn(f"{server.host} refused the receiver {address}.")
-    typer.echo(f"sent through {server.host}", err=True)
+    senders = addresses([sender] if sender else [])
+    if len(senders) > 1:
+        raise UsageError(f"expected one sender, found {len(senders)}.")
+    return Envelope(senders[0] if senders else None, addresses(to), subject, _date(date), draft)
+
+
+def _write(content: bytes, output: str) -> None:
+    from reportgen.output import write_files, write_stdout  # noqa: PLC0415
+    from reportgen.units import binary  # noqa: PLC0415
+
+    if output == "-":
+        write_stdout(content)
+        return
+    path = Path(output)
+    write_files(path.parent, {path.name: content})
+    typer.echo(f"wrote {path} ({binary(len(content))})", err=True)
+
+
+def _date(text: str | None) -> datetime:
+    from reportgen.errors import UsageError  # noqa: PLC0415
+
+    if text is None:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        date = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--date {text!r}: expected a date such as 2026-01-31T12:00:00Z.") from None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _bytes(text: str) -> int:
+    from reportgen.errors import UsageError  # noqa: PLC0415
+
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"--max-size {text!r}: expected a size such as 500kB, 20MB or 20000000.")
+    return round(float(match[1]) * _UNITS[match[2]])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from email.headerregistry import Address, AddressHeader, HeaderRegistry
-from typing import cast
+from email.headerregistry import Address, HeaderRegistry
+from typing import Any
 
 from reportgen.charts.text import visible
 from reportgen.errors import UsageError
@@ -45,8 +45,8 @@ def addresses(texts: Iterable[str]) -> tuple[Address, ...]:
 
 
 def _addresses(text: str) -> tuple[Address, ...]:
-    header = cast("AddressHeader", _PARSE("To", plain_line(text, "an address")))
-    found = header.addresses
+    header: Any = _PARSE("To", plain_line(text, "an address"))
+    found: tuple[Address, ...] = header.addresses
     whole = not header.defects and all(group.display_name is None for group in header.groups)
     if not whole or not found or not all(one.username and one.domain for one in found):
         raise UsageError(f"{text!r}: expected a mail address such as team@example.com.")

@@ -91,7 +91,7 @@ def _plans(attach: Attach, max_bytes: int) -> Iterator[_Plan]:
     because = f"it would make this mail larger than {_size(max_bytes)}."
     yield _Plan(attach)
     if attach == "html":
-        yield _Plan("zip", warning=f"The full report is zipped: as it is {because}")
+        yield _Plan("zip", warning=f"The full report is zipped: as a page {because}")
     left_out = f"The full report is not attached: {because}" if attach != "none" else ""
     if left_out:
         yield _Plan("none", warning=left_out)
