@@ -24,7 +24,7 @@ _KINDS = {
     COMPILE: re.compile(
         r"backend_compile|lower_sharding_computation|trace_to_jaxpr|Client::Compile|CompileAndLoad|XlaCompile\b"
         r"|XlaCompilationCache|CompileToLocalExecutable|TpuCompile|XLAGraphExecutor::Compile"
-        r"|func_graph_from_py_func|_create_concrete_function"
+        r"|Compiler::RunBackend|Compiler::Compile|tf\.function-graph_building|func_graph_from_py_func"
     ),
     GARBAGE: re.compile(r"^\$gc collect|PyGC_Collect"),
     CALLBACK: re.compile(

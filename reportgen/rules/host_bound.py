@@ -67,7 +67,7 @@ class HostBound(Rule):
         Threshold(name="garbage", value=0.05, unit="of the step's period", reason="A collection should not show at "
                                                                                   "all."),
     )  # fmt: skip
-    silenced_by = ("input-bound", "recompilation")
+    silenced_by = ("input-bound", "recompilation", "unstable-steps")
 
     def check(self, evidence: Evidences) -> Outcome:
         """Look for callbacks and garbage collection; what idle time they do not explain is a gap."""

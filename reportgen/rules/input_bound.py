@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reportgen.analyzers.classes import HOST_TRANSFER, INPUT
 from reportgen.analyzers.input_pipeline.advice import ADVICE
 from reportgen.analyzers.input_pipeline.facts import InputFacts
 from reportgen.document import Location, Threshold
@@ -30,7 +31,17 @@ class InputBound(Rule):
             return CannotTell(facts.verdict.reason or "The profile shows no steps.", self.remedy)
         if share < evidence.limits["moderate"]:
             return Fine(f"{percent(share)} of the time is spent waiting for input.")
+        if _receives_only(evidence, facts):
+            return Fine("The device waits to receive from its host, and the host shows no input: see host transfers.")
         return Found((_draft(evidence, facts, share, wait),))
+
+
+def _receives_only(evidence: Evidences, facts: InputFacts) -> bool:
+    """Whether all of the wait is in ops that receive from the host, as code outside the compiled program makes them."""
+    if facts.blame is not None and facts.blame.source != "device":
+        return False
+    categories = set(evidence.ops["category"])
+    return not categories & INPUT and bool(categories & HOST_TRANSFER)
 
 
 def _draft(evidence: Evidences, facts: InputFacts, share: float, wait: float) -> Draft:

@@ -18,6 +18,8 @@ from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, NotA
 # of what is at stake stands in for it.
 SEVERITIES: tuple[tuple[float, Severity], ...] = ((0.2, "critical"), (0.05, "high"), (0.03, "medium"), (0.005, "low"))
 STAKE_WORTH = 0.2
+# A cause explains a symptom where it is worth at least this part of it.
+EXPLAINS = 0.5
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,42 @@ def _silenced(findings: Sequence[Finding], rules: Sequence[Rule]) -> list[Findin
         if direct[finding.id] is None
         else msgspec.structs.replace(finding, silenced_by=_root(finding.id, direct), severity="info")
         for finding in findings
+    ]
+
+
+def _root(finding: str, causes: dict[str, str | None]) -> str:
+    """Follow causes to the one that nothing explains; a circle ends where it began."""
+    seen = {finding}
+    at = causes[finding]
+    while at is not None and causes.get(at) is not None and at not in seen:
+        seen.add(at)
+        at = causes[at]
+    return at or finding
+
+
+def in_order(found: Sequence[Ranked], rules: Sequence[Rule]) -> tuple[Finding, ...]:
+    """Order by worth, then by id; what another finding explains comes last."""
+    ordered = sorted(found, key=lambda ranked: (-ranked.worth, ranked.finding.id))
+    findings = _silenced(ordered, {rule.id: rule.silenced_by for rule in rules})
+    return tuple(sorted(findings, key=lambda finding: finding.silenced_by is not None))
+
+
+def _silenced(found: Sequence[Ranked], causes: Mapping[str, tuple[str, ...]]) -> list[Finding]:
+    """Mark findings that another one explains: one of a rule that causes them, and worth enough to do so."""
+
+    def cause(symptom: Ranked) -> str | None:
+        for rule in causes[symptom.finding.rule]:
+            for other in found:
+                if other.finding.rule == rule != symptom.finding.rule and other.worth >= EXPLAINS * symptom.worth:
+                    return other.finding.id
+        return None
+
+    direct = {ranked.finding.id: cause(ranked) for ranked in found}
+    return [
+        ranked.finding
+        if direct[ranked.finding.id] is None
+        else msgspec.structs.replace(ranked.finding, silenced_by=_root(ranked.finding.id, direct), severity="info")
+        for ranked in found
     ]
 
 

@@ -41,6 +41,12 @@ class UnstableSteps(Rule):
             reason="Marin's limit; steps of one program rarely differ by more unless something interferes.",
         ),
         Threshold(
+            name="cpu_ratio",
+            value=2.0,
+            unit="90th percentile over median",
+            reason="Where XLA runs on the host's own cores, every other process shows in the steps.",
+        ),
+        Threshold(
             name="lost", value=0.1, unit="of the mean period", reason="Outliers that cost less are not worth it."
         ),
         Threshold(name="drift", value=1.15, unit="last third over first", reason="Slower than machines' own mood."),
@@ -52,18 +58,19 @@ class UnstableSteps(Rule):
         frame, limits = evidence.facts("steps").steps, evidence.limits
         if len(frame) < limits["steps"]:
             return NotApplicable(f"{len(frame)} whole steps do not show a spread.")
+        profile = evidence.facts("op-profile")
+        limit = "cpu_ratio" if profile is None or profile.device == "CPU" else "ratio"
         times = periods_of(frame)
-        median = float(np.median(times))
-        lost = float(times.mean()) - median
+        median, mean = float(np.median(times)), float(times.mean())
         ratio = float(np.quantile(times, 0.9)) / median if median else 1.0
-        slow = times > limits["ratio"] * median
+        slow = times > limits[limit] * median
         if warm := _warm_up(slow):
-            return Found((_draft(evidence, frame, times, slow, "warm-up", f"The first {warm} steps are warm-up"),))
-        if (grown := _drift(times)) > limits["drift"]:
+            return Found((_warming(frame, times, warm, limit),))
+        grown = _drift(times)
+        if grown > limits["drift"] and (limit == "ratio" or grown > limits[limit]):
             return Found((_drifting(evidence, times, grown),))
-        if ratio > limits["ratio"] or (slow.any() and lost > limits["lost"] * times.mean()):
-            title = f"{int(slow.sum())} of {len(times)} steps are far slower than the median"
-            return Found((_draft(evidence, frame, times, slow, "outliers", title),))
+        if ratio > limits[limit] or (slow.any() and mean - median > limits["lost"] * mean):
+            return Found((_outlying(evidence, frame, times, slow, limit),))
         return Fine(f"The 90th percentile of the step times is {ratio:.2f} times the median.")
 
 
@@ -85,39 +92,61 @@ def _drift(times: NDArray[np.float64]) -> float:
     return last / first if third >= 3 and first < middle < last else 1.0
 
 
-def _draft(
-    evidence: Evidences, frame: pd.DataFrame, times: NDArray[np.float64], slow: NDArray[np.bool_], kind: str, title: str
+def _slowest(
+    frame: pd.DataFrame, times: NDArray[np.float64], rows: NDArray[np.int64]
+) -> tuple[tuple[Evidence, ...], tuple[Location, ...]]:
+    """Return the slowest of some steps as evidence and as places."""
+    ids = unique_slugs("step", map(str, frame["step"]))
+    shown = sorted(rows.tolist(), key=lambda row: -times[row])[:SHOWN]
+    labels = [str(frame["label"].iloc[row]) for row in shown]
+    pairs = list(zip(labels, shown, strict=True))
+    return (
+        tuple(
+            Evidence(text=f"Step {label}", value=float(times[row]), unit="seconds", table="steps", row=ids[row])
+            for label, row in pairs
+        ),
+        tuple(Location(kind="step", name=label, table="steps", row=ids[row]) for label, row in pairs),
+    )
+
+
+def _warming(frame: pd.DataFrame, times: NDArray[np.float64], count: int, limit: str) -> Draft:
+    median = float(np.median(times))
+    seen, places = _slowest(frame, times, np.arange(count))
+    lost = float((times[:count] - median).sum() / times.sum())
+    steps = "step is" if count == 1 else f"{count} steps are"
+    return Draft(
+        title=f"The first {steps} warm-up: up to {seconds(float(times.max()))}, the median is {seconds(median)}",
+        summary="Means of this report include them; later steps are faster.",
+        evidence=seen,
+        threshold=limit,
+        saving=None,
+        confidence="high",
+        locations=places,
+        actions=_WARM_UP,
+        suffix="warm-up",
+        stake=0.1 * lost,
+    )
+
+
+def _outlying(
+    evidence: Evidences, frame: pd.DataFrame, times: NDArray[np.float64], slow: NDArray[np.bool_], limit: str
 ) -> Draft:
     median = float(np.median(times))
-    ids = unique_slugs("step", map(str, frame["step"]))
+    seen, places = _slowest(frame, times, np.flatnonzero(slow))
     lost = float((times[slow] - median).sum()) / len(times)
-    shown = sorted(np.flatnonzero(slow).tolist(), key=lambda row: -times[row])[:SHOWN]
-    warm = kind == "warm-up"
     return Draft(
-        title=f"{title}: up to {seconds(float(times.max()))}, the median is {seconds(median)}",
-        summary="Means of this report include them; later steps will be faster."
-        if warm
-        else f"The slow steps cost {seconds(lost)} a step on average, {percent(lost / float(times.mean()))}.",
-        evidence=tuple(
-            Evidence(
-                text=f"Step {frame['label'].iloc[row]}", value=float(times[row]), unit="seconds", table="steps",
-                row=ids[row],
-            )
-            for row in shown
-        ),
-        threshold="ratio",
-        saving=None
-        if warm
-        else time_saving(
+        title=f"{int(slow.sum())} of {len(times)} steps are far slower than the median: up to "
+        f"{seconds(float(times.max()))}, the median is {seconds(median)}",
+        summary=f"They cost {seconds(lost)} a step on average, {percent(lost / float(times.mean()))}.",
+        evidence=seen,
+        threshold=limit,
+        saving=time_saving(
             evidence, 0.5 * lost, 0.9 * lost, lost, "measured", "The slow steps' time over the median, per step."
         ),
         confidence="high",
-        locations=tuple(
-            Location(kind="step", name=str(frame["label"].iloc[row]), table="steps", row=ids[row]) for row in shown
-        ),
-        actions=_WARM_UP if warm else _OUTLIERS,
-        stake=0.1 * lost / float(times.mean()) if warm else 0.0,
-    )  # fmt: skip
+        locations=places,
+        actions=_OUTLIERS,
+    )
 
 
 def _drifting(evidence: Evidences, times: NDArray[np.float64], grown: float) -> Draft:

@@ -64,9 +64,7 @@ def convolution(batch: int, side: int, features_in: int, features_out: int, kern
     dtype = options.pop("dtype", BF16)
 
     def apply(x: jax.Array, w: jax.Array) -> jax.Array:
-        y = jax.lax.conv_general_dilated(
-            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), **options
-        )
+        y = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
         return jax.nn.relu(y)
 
     shapes = (batch, side, side, features_in), (kernel, kernel, features_in, features_out)
@@ -76,7 +74,9 @@ def convolution(batch: int, side: int, features_in: int, features_out: int, kern
 def dot(rows: int, contracted: int, columns: int, dtype: Any = BF16, **options: Any) -> Program:
     """One matrix product."""
     apply = functools.partial(jnp.dot, **options)
-    return Program(lambda x, w: apply(x, w), [Argument((rows, contracted), dtype), Argument((contracted, columns), dtype)])
+    return Program(
+        lambda x, w: apply(x, w), [Argument((rows, contracted), dtype), Argument((contracted, columns), dtype)]
+    )
 
 
 def layers(width: int, hidden: int, rows: int, checkpoint: bool = False, donate: bool = True) -> Program:
@@ -240,7 +240,9 @@ def ordered(by_sorting: bool) -> Program:
         y = x @ w
         return jnp.sort(y, axis=-1) if by_sorting else y
 
-    return Program(apply, [Argument((2048, 512 if by_sorting else 4096)), Argument((512 if by_sorting else 4096, 4096))])
+    return Program(
+        apply, [Argument((2048, 512 if by_sorting else 4096)), Argument((512 if by_sorting else 4096, 4096))]
+    )
 
 
 def widened(there_and_back: bool) -> Program:
@@ -301,7 +303,11 @@ def statistics(apart: bool) -> Program:
     rows = 1024 if apart else 131072
     return Program(
         apply,
-        [Argument((rows, 1024), BF16, ("data", None)), Argument((1024, 1024)), Argument((48, 65536 if apart else 1024), F32)],
+        [
+            Argument((rows, 1024), BF16, ("data", None)),
+            Argument((1024, 1024)),
+            Argument((48, 65536 if apart else 1024), F32),
+        ],
     )
 
 
@@ -351,21 +357,35 @@ def full_memory(full: bool) -> Program:
 
 PAIRS = {
     "padding-seed": Pair("padding-waste", convolution(10, 32, 5, 64), convolution(128, 32, 8, 64), 12.8 * 8 / 5),
-    "padding-features-out-over": Pair("padding-waste", convolution(64, 32, 128, 130), convolution(64, 32, 128, 128), 128 / 130),
-    "padding-features-out-under": Pair("padding-waste", convolution(64, 32, 256, 100), convolution(64, 32, 256, 128), 1.28),
+    "padding-features-out-over": Pair(
+        "padding-waste", convolution(64, 32, 128, 130), convolution(64, 32, 128, 128), 128 / 130
+    ),
+    "padding-features-out-under": Pair(
+        "padding-waste", convolution(64, 32, 256, 100), convolution(64, 32, 256, 128), 1.28
+    ),
     "padding-features-in": Pair("padding-waste", convolution(64, 32, 5, 128), convolution(64, 32, 8, 128), 8 / 5),
-    "padding-features-in-over": Pair("padding-waste", convolution(64, 16, 257, 256, 1), convolution(64, 16, 256, 256, 1), 256 / 257),
+    "padding-features-in-over": Pair(
+        "padding-waste", convolution(64, 16, 257, 256, 1), convolution(64, 16, 256, 256, 1), 256 / 257
+    ),
     "padding-batch-over": Pair("padding-waste", convolution(130, 32, 64, 64), convolution(128, 32, 64, 64), 128 / 130),
     "padding-batch-under": Pair("padding-waste", convolution(100, 32, 64, 64), convolution(128, 32, 64, 64), 1.28),
     "padding-narrow": Pair("padding-waste", convolution(64, 32, 128, 64), convolution(64, 32, 128, 128), 2.0),
-    "precision-dot-highest": Pair("precision", dot(4096, 4096, 4096, F32, precision="highest"), dot(4096, 4096, 4096, F32)),
+    "precision-dot-highest": Pair(
+        "precision", dot(4096, 4096, 4096, F32, precision="highest"), dot(4096, 4096, 4096, F32)
+    ),
     "precision-dot-high": Pair("precision", dot(4096, 4096, 4096, F32, precision="high"), dot(4096, 4096, 4096, F32)),
-    "precision-dot-wide": Pair("precision", dot(4096, 2048, 4096, F32, precision="highest"), dot(4096, 2048, 4096, F32)),
+    "precision-dot-wide": Pair(
+        "precision", dot(4096, 2048, 4096, F32, precision="highest"), dot(4096, 2048, 4096, F32)
+    ),
     "precision-conv": Pair(
-        "precision", convolution(128, 16, 128, 128, dtype=F32, precision="highest"), convolution(128, 16, 128, 128, dtype=F32)
+        "precision",
+        convolution(128, 16, 128, 128, dtype=F32, precision="highest"),
+        convolution(128, 16, 128, 128, dtype=F32),
     ),
     "precision-conversions": Pair("precision", widened(True), widened(False)),
-    "memory-bound-conv-narrow": Pair("memory-bound-conv", convolution(128, 56, 128, 128, 1), convolution(128, 28, 512, 512)),
+    "memory-bound-conv-narrow": Pair(
+        "memory-bound-conv", convolution(128, 56, 128, 128, 1), convolution(128, 28, 512, 512)
+    ),
     "memory-bound-dot-batch": Pair("memory-bound-dot", dot(8, 8192, 8192), dot(4096, 8192, 8192)),
     "memory-bound-dot-thin": Pair("memory-bound-dot", dot(4096, 32, 8192), dot(4096, 4096, 8192)),
     "low-flops-small": Pair("low-flops", many_dots(True), many_dots(False)),
