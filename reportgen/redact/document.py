@@ -79,6 +79,7 @@ MODES: dict[type, dict[str, Mode]] = {
     parts.Timeline: {"title": _P, "alt": _P, "names": _N, "roles": _K, "note": _P},
     parts.TimelineBlock: {"timeline": _I},
 }  # fmt: skip
+_OURS = ("thresholds",)  # tables that hold nothing of a profile
 _SLUG = re.compile(r"[^a-z0-9]+")
 # Columns of tables of layouts that tell a shape.
 _SHAPES = frozenset(("size", "padded_size", "padding"))
@@ -126,6 +127,7 @@ class _Walk:
             changes[name] = self._field(value, name, mode)
         if isinstance(value, ReportDocument):
             changes["metrics"] = {key: self.struct(one) for key, one in value.metrics.items()}
+            changes["tables"] |= {key: value.tables[key] for key in _OURS if key in value.tables}
         return msgspec.structs.replace(value, **changes)
 
     def _field(self, owner: msgspec.Struct, name: str, mode: Mode) -> Any:

@@ -36,7 +36,8 @@ def leaks(files: Mapping[str, bytes], redactor: Redactor) -> tuple[str, ...]:
 
 
 def _ordinary(name: str) -> bool:
-    return name.lower() in vocabulary() or name in allowed()
+    parts = [part.lower() for part in _PART.findall(name)]
+    return name in allowed() or all(part in vocabulary() or part.isdigit() for part in parts)
 
 
 def _hits(text: str, wanted: set[str]) -> set[str]:

@@ -111,10 +111,13 @@ class Redactor:
 
     def _source(self, text: str) -> str:
         file = text.partition(":")[0]
-        return text if file in allowed().whole else f"{self.source(text)}:1"
+        known = file in allowed().whole or file.rpartition(".")[0] in self._made
+        return text if known else f"{self.source(text)}:1"
 
     def source(self, text: str) -> str:
         """Return the pseudonym of a source line; it ends as the file's name does."""
+        if text.partition(".")[0] in self._made:
+            return text
         ending = re.search(r"\.[A-Za-z]{1,4}(?=:|$)", text)
         return self._pseudonym(text, "src") + (ending.group() if ending else "")
 
