@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from reportgen.errors import UsageError
+
+_PEAKS = ("peak_flops", "hbm_bandwidth", "hbm_capacity")
+_LISTS = ("hosts", "only", "skip")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Settings:
         only, skip: Ids of rules to run, or to leave out.
         thresholds: Overridden thresholds, by "rule.threshold".
 
+    Raises:
+        UsageError: A value is of the wrong kind, or a peak is no positive number.
+
     """
 
     peak_flops: float | None = None
@@ -38,6 +45,23 @@ class Settings:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse values that would end in a fault, or in figures without a meaning."""
+        for name in _PEAKS:
+            value = getattr(self, name)
+            if value is not None and not (_is_number(value) and math.isfinite(value) and value > 0):
+                raise UsageError(f"setting {name}: expected a number above 0, found {value!r}.")
+        for name in _LISTS:
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(isinstance(entry, str) for entry in value):
+                raise UsageError(f"setting {name}: expected a list of names, found {value!r}.")
+        if not _is_number(self.jobs) or self.jobs < 0 or self.jobs != int(self.jobs):
+            raise UsageError(f"setting jobs: expected a whole number from 0 up, found {self.jobs!r}.")
+        if not isinstance(self.strict, bool):
+            raise UsageError(f"setting strict: expected true or false, found {self.strict!r}.")
+        if not (self.run is None or isinstance(self.run, str)):
+            raise UsageError(f"setting run: expected a name, found {self.run!r}.")
 
     def with_file(self, path: Path) -> Settings:
         """Return the settings with those of a TOML file; its table `[thresholds]` may be nested by rule.
@@ -57,6 +81,8 @@ class Settings:
             raise UsageError(f"{path}: unknown setting {unknown[0]!r}.", f"Known settings: {', '.join(sorted(known))}.")
         content = {key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
         if "thresholds" in content:
+            if not isinstance(content["thresholds"], Mapping):
+                raise UsageError(f"{path}: expected a table [thresholds], found {content['thresholds']!r}.")
             content["thresholds"] = {**self.thresholds, **_flat(content["thresholds"])}
         return replace(self, **content)
 
@@ -71,7 +97,7 @@ class Settings:
         for assignment in assignments:
             name, _, value = assignment.partition("=")
             try:
-                found[name.strip()] = float(value)
+                found[name.strip()] = _finite(value)
             except ValueError:
                 raise UsageError(
                     f"--set {assignment}: expected RULE.THRESHOLD=NUMBER.", "`reportgen rules` lists the thresholds."
@@ -84,8 +110,19 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     for key, value in table.items():
         if isinstance(value, Mapping):
             found |= _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, int | float):
+        elif _is_number(value) and math.isfinite(value):
             found[f"{prefix}{key}"] = float(value)
         else:
             raise UsageError(f"threshold {prefix}{key}: expected a number, found {value!r}.")
     return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value

@@ -62,7 +62,8 @@ def make_settings(
         "only": split(only),
         "skip": split(skip),
     }
-    settings = replace(settings, **{name: value for name, value in given.items() if value})
+    # A peak of 0 goes on to be refused; anything else that is empty was not given.
+    settings = replace(settings, **{name: value for name, value in given.items() if value or isinstance(value, float)})
     return settings.with_thresholds(thresholds or ())
 
 
