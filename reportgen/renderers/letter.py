@@ -61,10 +61,11 @@ EXTENTS = (
 
 @dataclass(frozen=True)
 class TileView:
-    """A metric with its number in words."""
+    """A metric with its number in words, or with the reason why it was not captured."""
 
     title: str
     value: str
+    missing: bool
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,16 @@ class TableView:
 
 @dataclass(frozen=True)
 class Letter:
-    """Everything that a mail says; `checked` tells whether findings were looked for at all."""
+    """Everything that a mail says.
+
+    Attributes:
+        verdict: Its first sentence, and the rest.
+        checked: Whether findings were looked for at all.
+
+    """
 
     title: str
-    verdict: str
+    verdict: tuple[str, str]
     facts: str
     warnings: tuple[str, ...]
     tiles: tuple[TileView, ...]
@@ -150,7 +157,7 @@ def letter_of(document: ReportDocument, extent: Extent, notes: tuple[str, ...], 
     rest = len(alone) + len(explained) - len(alone[: extent.findings])
     return Letter(
         title=_line(document.title, 200),
-        verdict=_line(document.verdict, _TEXT),
+        verdict=words.first_sentence(_line(document.verdict, _TEXT)),
         facts=_line(" · ".join(words.facts(document)), _TEXT),
         warnings=_warnings(document, extent),
         tiles=_tiles(document),
@@ -192,7 +199,9 @@ def _first(lines: list[str], limit: int, noun: str, extent: Extent) -> tuple[str
 def _tiles(document: ReportDocument) -> tuple[TileView, ...]:
     keys = next((block.metrics for block in _blocks(document) if isinstance(block, Tiles)), ())
     metrics = [document.metrics[key] for key in keys if key in document.metrics]
-    return tuple(TileView(_line(one.title, 100), _line(words.metric_words(one), 200)) for one in metrics[:12])
+    return tuple(
+        TileView(_line(one.title, 100), _line(words.metric_words(one), 200), one.value is None) for one in metrics[:12]
+    )
 
 
 def _finding(finding: Finding, document: ReportDocument, extent: Extent) -> FindingView:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from email.message import MIMEPart
 from email.policy import SMTP
 from functools import cached_property
+from html import escape
 from typing import Literal
+
+from markupsafe import Markup
 
 from reportgen.charts.text import visible
 from reportgen.document import ReportDocument
@@ -34,6 +38,8 @@ LEAST_BYTES = 400_000  # the text and the HTML alone fit below that
 _LONGEST_SUBJECT = 150
 _ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 _POLICY = SMTP.clone(cte_type="7bit")  # any server takes it
+
+_PART_END = re.compile(r"(?<=[/_(.,])(?=[^\s/_(.,])")
 
 Attach = Literal["html", "zip", "none"]
 
@@ -123,7 +129,7 @@ class _Mail:
         template = environment().get_template("mail/mail.html.j2")
         for extent in EXTENTS:
             letter = letter_of(self.document, extent, notes, self.link)
-            part = _text_part(template.render(letter=letter), "html")
+            part = _text_part(template.render(letter=letter, breakable=_breakable), "html")
             if len(str(part.get_payload())) <= MAX_HTML:
                 break
         return letter, part
@@ -172,6 +178,11 @@ class _Mail:
             return plain_line(given, "a subject")
         text = " ".join(visible(f"{self.document.title}: {self.document.verdict}").split())
         return text if len(text) <= _LONGEST_SUBJECT else f"{text[: _LONGEST_SUBJECT - 1]}…"
+
+
+def _breakable(text: str) -> Markup:
+    """Return text that a narrow column may break where its parts end."""
+    return Markup(_PART_END.sub("<wbr>", escape(text)))  # noqa: S704 - escaped here
 
 
 def _text(letter: Letter) -> str:
