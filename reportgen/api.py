@@ -16,6 +16,7 @@ from typing import BinaryIO
 from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.run import Analysis, analyze_run
 from reportgen.assembly.builder import build_document
+from reportgen.assembly.live_memory import live_memory_document, with_live_memory
 from reportgen.document import ReportDocument
 from reportgen.errors import UsageError
 from reportgen.output import atomic, write_files
@@ -24,6 +25,7 @@ from reportgen.rules import all_rules
 from reportgen.rules.run import run_rules
 from reportgen.settings import Settings
 from reportgen.sources.locate import Run, find_run
+from reportgen.sources.memory_profiles import memory_profile_at, memory_profiles_beside
 
 Progress = Callable[[int, int], None]
 
@@ -48,7 +50,10 @@ def analyze(path: str | Path, settings: Settings | None = None, progress: Progre
 
     """
     settings = settings or Settings()
-    return document_of(analyze_run(load(path, settings), settings, ANALYZERS, progress))
+    if (memory := memory_profile_at(str(path))) is not None:
+        return live_memory_document(memory)
+    run = load(path, settings)
+    return _with_what_lies_beside(run, document_of(analyze_run(run, settings, ANALYZERS, progress)))
 
 
 def document_of(analysis: Analysis) -> ReportDocument:
@@ -92,6 +97,8 @@ def report(
     """
     settings = settings or Settings()
     _refuse_unknown(formats)
+    if (memory := memory_profile_at(str(path))) is not None:
+        return write_document(live_memory_document(memory), output, [name for name in formats if name != "trace"])
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     written = write_document(document, output, [name for name in formats if name != "trace"])
@@ -176,6 +183,8 @@ def report_bytes(
     """
     settings = settings or Settings()
     _refuse_unknown([name])
+    if (memory := memory_profile_at(str(path))) is not None:
+        return rendered(live_memory_document(memory), name)
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     if name != "trace":
@@ -190,7 +199,13 @@ def _carrying_trace(run: Run, analysis: Analysis) -> ReportDocument:
     from reportgen.exporters.of_run import with_excerpt  # noqa: PLC0415
 
     timeline = analysis.results.get("timeline")
-    return with_excerpt(document_of(analysis), run, analysis.settings, timeline.facts if timeline else None)
+    document = with_excerpt(document_of(analysis), run, analysis.settings, timeline.facts if timeline else None)
+    return _with_what_lies_beside(run, document)
+
+
+def _with_what_lies_beside(run: Run, document: ReportDocument) -> ReportDocument:
+    """Return the document with the device memory profiles in the run's folder."""
+    return with_live_memory(document, memory_profiles_beside(run))
 
 
 def _write_trace(run: Run, settings: Settings, document: ReportDocument, stream: BinaryIO) -> None:

@@ -53,8 +53,12 @@ class LiveMemory:
     @property
     def user_frame(self) -> Frame | None:
         """The innermost frame outside of installed libraries; else the innermost one."""
-        own = (frame for frame in self.stack if not _LIBRARY.search(frame.file))
-        return next(own, self.stack[0] if self.stack else None)
+        return next(iter(self.user_stack), None)
+
+    @property
+    def user_stack(self) -> tuple[Frame, ...]:
+        """The call stack outside of installed libraries; all of it where nothing is outside."""
+        return tuple(frame for frame in self.stack if not _LIBRARY.search(frame.file)) or self.stack
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,11 @@ def document_of(name: str) -> ReportDocument:
 @pytest.fixture(params=SOURCES)
 def document(request: pytest.FixtureRequest) -> ReportDocument:
     return document_of(request.param)
+
+
+def facts(document: ReportDocument) -> dict[str, Any]:
+    assert document.oom is not None
+    return document.oom
 
 
 def shown_tables(document: ReportDocument) -> set[str]:
@@ -70,11 +76,11 @@ def test_a_message_that_tells_no_way_to_fit_says_how_to_learn_more() -> None:
 
 def test_tables_that_are_shown_are_there(document: ReportDocument) -> None:
     assert shown_tables(document) <= document.tables.keys()
-    assert document.tables.keys() >= {"oom_types"} if document.oom["by_type"] else True
+    assert document.tables.keys() >= {"oom_types"} if facts(document)["by_type"] else True
 
 
 def test_json_holds_the_figures_of_the_report(document: ReportDocument) -> None:
-    plain = document.oom
+    plain = facts(document)
     for key in ("needed", "capacity", "exceeded"):
         assert document.metrics[f"oom_{key}"].value == plain[f"{key}_bytes"]
     assert len(document.findings) == len(plain["fixes"])
@@ -82,7 +88,7 @@ def test_json_holds_the_figures_of_the_report(document: ReportDocument) -> None:
 
 def test_each_way_to_fit_is_a_finding_with_its_saving() -> None:
     document = document_of("dump")
-    plain = document.oom["fixes"]
+    plain = facts(document)["fixes"]
     savings = [finding.saving for finding in document.findings]
     assert [(s.low, s.likely, s.high) for s in savings if s] == [(f["low"], f["likely"], f["high"]) for f in plain]
     assert [finding.severity for finding in document.findings] == ["critical", "critical", "high", "low"]
@@ -103,7 +109,7 @@ def test_a_log_with_its_dump(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text(figures()["oom"]["error"])
     written = api.oom(log, dump=dump, output=tmp_path / "out", formats=["json"])
-    assert written.document.oom["needed_bytes"] == figures()["oom"]["totals"]["default"]
+    assert facts(written.document)["needed_bytes"] == figures()["oom"]["totals"]["default"]
     assert written.document.metrics["oom_capacity"].value == round(15.75 * 2**30)
     with pytest.raises(InputError, match="no such file"):
         api.oom_document_of(tmp_path / "absent.log", dump=dump)
@@ -112,13 +118,13 @@ def test_a_log_with_its_dump(tmp_path: Path) -> None:
 def test_text_in_place_of_a_file() -> None:
     document = api.oom_document_of("-", text=io.StringIO(HBM).read())
     assert document.profile.name == "standard input"
-    assert document.oom["family"] == "tpu_hbm"
+    assert facts(document)["family"] == "tpu_hbm"
 
 
 def test_a_profile_tells_what_its_largest_module_needs() -> None:
     document = api.oom_document_of(ROOT / "sample_profiles" / "resnet50_tpu_v5e")
     assert document.profile.device_type == "TPU v5 lite"
-    assert document.metrics["oom_needed"].value == document.oom["needed_bytes"]
+    assert document.metrics["oom_needed"].value == facts(document)["needed_bytes"]
     assert document.metrics["oom_exceeded"].value is None
     assert round(document.metrics["oom_live_peak"].value / 2**20, 1) == 4449.7  # type: ignore[operator]
 
