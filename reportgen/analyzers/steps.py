@@ -100,11 +100,11 @@ class StepAnalyzer:
         """Return statistics over the steps that ran on every core."""
         frames = [part.frame for part in parts if len(part.frame)]
         if not frames:
-            return Result(metrics=_absent_metrics(), blocks=(_no_steps(),))
+            return _without_steps(_NO_OPS if any(part.source is not StepSource.NONE for part in parts) else "")
         first = next(part for part in parts if len(part.frame))
         facts = _facts(first, pd.concat(frames, ignore_index=True))
         if not len(facts.steps):
-            return Result(metrics=_absent_metrics(), blocks=(_no_steps(),))
+            return _without_steps(_NONE_WHOLE)
         return Result(metrics=_metrics(facts), warnings=_warnings(facts), facts=facts)
 
 
@@ -196,6 +196,8 @@ def _periods(steps: pd.DataFrame, frame: pd.DataFrame) -> NDArray[np.float64]:
 
 def _outliers(times: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark steps far longer than the others: modified z score by median absolute deviation."""
+    if not len(times):
+        return np.zeros(0, dtype=bool)
     median = np.median(times)
     deviation = max(float(np.median(np.abs(times - median))), 1e-3 * float(median), 1e-12)
     scores = 0.6745 * (times - median) / deviation
@@ -218,8 +220,18 @@ _DEFINITIONS = {
 }
 
 
-def _absent_metrics() -> dict[str, Metric]:
-    reason = "No step was found: add a step annotation to the training loop and capture again."
+_NO_STEPS = "No step was found: add a step annotation to the training loop and capture again."
+_NO_OPS = "Steps are marked, but no op was captured: capture again with the device tracer on, and while steps run."
+_NONE_WHOLE = "Steps are marked, but none was captured whole on every core: capture for longer."
+
+
+def _without_steps(reason: str) -> Result:
+    """Return the result without step times, and why there are none; where no step is marked, how to mark them."""
+    notice = Notice(reason) if reason else _no_steps()
+    return Result(metrics=_absent_metrics(reason or _NO_STEPS), blocks=(notice,))
+
+
+def _absent_metrics(reason: str) -> dict[str, Metric]:
     absent = {
         name: Metric(title=title, value=None, unit="seconds", definition=definition, better="lower", reason=reason)
         for name, (title, definition) in _DEFINITIONS.items()

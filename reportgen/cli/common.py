@@ -63,7 +63,8 @@ def make_settings(
         "skip": split(skip),
     }
     # A peak of 0 goes on to be refused; anything else that is empty was not given.
-    settings = replace(settings, **{name: value for name, value in given.items() if value or isinstance(value, float)})
+    kept: dict[str, Any] = {name: value for name, value in given.items() if value or isinstance(value, float)}
+    settings = replace(settings, **kept)
     return settings.with_thresholds(thresholds or ())
 
 

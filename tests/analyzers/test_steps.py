@@ -164,6 +164,20 @@ def test_no_steps_are_absent_with_the_line_that_adds_them() -> None:
     assert "StepTraceAnnotation" in result.blocks[0].code  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("ops", [False, True], ids=["without ops", "of no length"])
+def test_marked_steps_without_a_time_are_not_called_unmarked(ops: bool) -> None:
+    space = Space()
+    plane = tpu(space)
+    plane.line("Steps").event("0", 0, 0).event("1", 8 * MS, 0)
+    if ops:
+        plane.line("XLA Ops").event("fusion", 0, 4 * MS).event("fusion", 8 * MS, 4 * MS)
+    result = analyze(space)
+    reason = result.metrics["step_time_mean"].reason or ""
+    assert value(result, "step_count") == 0
+    assert ("none was captured whole" if ops else "no op was captured") in reason
+    assert "annotation" not in reason
+
+
 def test_outliers_are_marked_and_stay_in_the_statistics() -> None:
     space = Space()
     with_steps_line(tpu(space), [100, 10, 10, 10, 10, 10, 10])
