@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from email.errors import HeaderParseError
 from email.headerregistry import Address, HeaderRegistry
 from typing import Any
 
@@ -45,9 +46,9 @@ def addresses(texts: Iterable[str]) -> tuple[Address, ...]:
 
 
 def _addresses(text: str) -> tuple[Address, ...]:
-    header: Any = _PARSE("To", plain_line(text, "an address"))
-    found: tuple[Address, ...] = header.addresses
-    whole = not header.defects and all(group.display_name is None for group in header.groups)
+    header = _parsed(plain_line(text, "an address"))
+    found: tuple[Address, ...] = header.addresses if header else ()
+    whole = header and not header.defects and all(group.display_name is None for group in header.groups)
     if not whole or not found or not all(one.username and one.domain for one in found):
         raise UsageError(f"{text!r}: expected a mail address such as team@example.com.")
     for one in found:
@@ -57,6 +58,13 @@ def _addresses(text: str) -> tuple[Address, ...]:
                 f"{text!r}: expected an address in ASCII.", "Write the domain in its xn-- form; names may be anything."
             )
     return found
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return _PARSE("To", text)
+    except (IndexError, ValueError, HeaderParseError):  # the library trips over "a@", or a line break in a coded name
+        return None
 
 
 def plain_line(text: str, what: str) -> str:

@@ -118,18 +118,18 @@ class _Mail:
         """Return the message as it is sent."""
         attachment = None if plan.attach == "none" else self._page() if plan.attach == "html" else self._archive()
         notes = tuple(filter(None, (_told(attachment), plan.warning)))
-        letter, html = self._fitted(notes)
+        letter, html = self._fitted(notes, plan.charts)
         alternative = _multipart("alternative", [_text_part(_text(letter), "plain"), html])
         pictures = [_picture(one.cid, self._drawn(one.key)) for one in letter.charts] if plan.charts else []
         related = _multipart("related", [alternative, *pictures], type="multipart/alternative")
         return self._closed(_multipart("mixed", [related, *([attachment] if attachment else [])]))
 
-    def _fitted(self, notes: tuple[str, ...]) -> tuple[Letter, MIMEPart]:
-        """Return as much of the report as the HTML part has room for."""
+    def _fitted(self, notes: tuple[str, ...], pictures: bool) -> tuple[Letter, MIMEPart]:
+        """Return as much of the report as the HTML part has room for; charts without their pictures are told."""
         template = environment().get_template("mail/mail.html.j2")
         for extent in EXTENTS:
             letter = letter_of(self.document, extent, notes, self.link)
-            part = _text_part(template.render(letter=letter, breakable=_breakable), "html")
+            part = _text_part(template.render(letter=letter, pictures=pictures, breakable=_breakable), "html")
             if len(str(part.get_payload())) <= MAX_HTML:
                 break
         return letter, part
@@ -204,7 +204,8 @@ def _picture(cid: str, data: bytes) -> MIMEPart:
 
 def _attached(data: bytes, kind: str, subtype: str, name: str) -> MIMEPart:
     part = MIMEPart(_POLICY)
-    part.set_content(data, kind, subtype, disposition="attachment", filename=name)
+    charset = {"charset": "utf-8"} if kind == "text" else None
+    part.set_content(data, kind, subtype, disposition="attachment", filename=name, params=charset)
     return part
 
 
