@@ -163,6 +163,7 @@ REFUSED = {
     "riegeli": (bytes.fromhex("83af70d10d884a3f0000000000000000"), "riegeli"),
     "hlo": (b"\x0a\x07\x0a\x05jit_f", "HloProto"),
     "text": (b"<html><body>Not found</body></html>", "found text"),
+    "words": ("Zugriff verweigert: höhere Rechte nötig\n".encode() * 300, "found text"),
     "noise": (bytes(range(1, 256)) * 20, "cannot be decoded"),
     "cut": (content()[:300], "before its first plane"),
 }
@@ -195,6 +196,28 @@ def test_a_folder_without_profiles_says_what_lay_there(tmp_path: Path) -> None:
     assert "train" in message
     assert "events.out.tfevents.1" in message
     assert "plugins/profile" in message
+
+
+def test_a_folder_of_compiler_dumps_names_the_command_that_takes_it(tmp_path: Path) -> None:
+    result = reportgen("report", ROOT / "sample_profiles" / "oom_tpu_v5e", cwd=tmp_path)
+    assert result.returncode == 4
+    assert b"`reportgen oom " in result.stderr
+
+
+def test_an_archive_without_profiles_names_its_own_folders(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("readme.txt", "x")
+    result = reportgen("report", "a.zip", cwd=tmp_path)
+    assert result.returncode == 4
+    assert b"Searched 1 folder (.)," in result.stderr
+
+
+def test_a_folder_of_riegeli_chunks_is_refused_with_that_reason(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "run").mkdir(parents=True)
+    (tmp_path / "logs" / "run" / "host0.xplane.riegeli").write_bytes(b"x")
+    result = reportgen("report", "logs", cwd=tmp_path)
+    assert result.returncode == 4
+    assert b"host0.xplane.riegeli: expected an XSpace profile, found a riegeli capture" in result.stderr
 
 
 def test_a_truncated_file_is_read_as_far_as_it_is_whole(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ _LFS = b"version https://git-lfs"
 _RIEGELI = bytes.fromhex("83af70d10d884a3f")
 _REPLACEMENT = "\ufffd".encode()
 _CHUNK = 1 << 24
+_TEXT_SAMPLE = 1 << 12
+_TEXT_CONTROLS = frozenset(b"\t\n\f\r\x1b")
 
 
 def decompressed(content: bytes, name: str) -> bytes:
@@ -69,20 +71,33 @@ def refuse_foreign(content: bytes, name: str) -> None:
             "Fetch the file itself with `git lfs pull`.",
         )
     if content.startswith(_RIEGELI) or name.endswith(".riegeli"):
-        raise InputError(
-            f"{name}: expected an XSpace profile, found a riegeli capture (continuous profiling in chunks).",
-            "Capture with a fixed duration: `reportgen capture HOST:PORT --duration 2s`.",
-        )
+        raise riegeli_refused(name)
     if _is_hlo_proto(content):
         raise InputError(
             f"{name}: expected an XSpace profile, found an HloProto (one compiled module).",
             f"`reportgen oom {name}` reports its memory.",
         )
-    if content[:1] in b"{[<" and b"\x00" not in content[:256]:
+    if _is_text(content[:_TEXT_SAMPLE]):
         raise InputError(
             f"{name}: expected an XSpace profile (protocol buffer), found text.",
             "Give the `.xplane.pb` file that lies beside it, or a `trace.json.gz`.",
         )
+
+
+def riegeli_refused(name: str) -> InputError:
+    """Return the error for a capture in riegeli records."""
+    return InputError(
+        f"{name}: expected an XSpace profile, found a riegeli capture (continuous profiling in chunks).",
+        "Capture with a fixed duration: `reportgen capture HOST:PORT --duration 2s`.",
+    )
+
+
+def _is_text(start: bytes) -> bool:
+    """Whether a file begins as text does: a profile begins with a plane's tag, a line feed, and its length.
+
+    Text may begin with a line feed too, but has no other bytes below the space for long.
+    """
+    return all(byte >= ord(" ") or byte in _TEXT_CONTROLS for byte in start)
 
 
 def damage(content: bytes, name: str, error: Exception) -> InputError:

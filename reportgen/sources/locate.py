@@ -12,11 +12,13 @@ from typing import Any
 import fsspec
 
 from reportgen.errors import InputError
-from reportgen.sources.content import SIZE_LIMIT, ZIP, decompressed
+from reportgen.sources.content import SIZE_LIMIT, ZIP, decompressed, riegeli_refused
 
 _XPLANE = (".xplane.pb", ".xplane.pb.gz")
 _TRACE = (".trace.json.gz", ".trace.json")
+_RIEGELI = ".riegeli"
 _DATED = re.compile(r"\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d")
+_MEMORY = re.compile(r"\.hlo\.pb(\.gz)?$|buffer-assignment\.txt(\.gz)?$|\.prof$")
 _LAYOUT = "LOGDIR/plugins/profile/RUN/HOST.xplane.pb"
 _FILES_LIMIT = 200_000
 
@@ -154,7 +156,7 @@ def _runs_of_file(path: str, system: Any, root: str, protocol: str) -> list[Run]
     for endings in (_XPLANE, _TRACE):
         if chosen := [entry for entry in found if entry.endswith(endings)]:
             return _grouped(archive, chosen, "zip", options)
-    raise _nothing_found(path, "the archive", found)
+    raise _nothing_found(path, "", found)
 
 
 def _grouped(system: Any, paths: list[str], protocol: str, options: tuple[tuple[str, Any], ...]) -> list[Run]:
@@ -195,15 +197,20 @@ def _without_ending(name: str) -> str:
 
 
 def _nothing_found(path: str, root: str, found: list[str]) -> InputError:
+    if chunks := [entry for entry in found if entry.endswith(_RIEGELI)]:
+        return riegeli_refused(posixpath.basename(chunks[0]))
     folders = sorted({posixpath.relpath(posixpath.dirname(entry) or ".", root or ".") for entry in found})
     endings = Counter(posixpath.splitext(entry)[1] or "no ending" for entry in found)
     lay = ", ".join(f"{number} × {ending}" for ending, number in endings.most_common(6)) or "nothing"
     names = ", ".join(posixpath.basename(entry) for entry in found[:5])
+    many = "" if len(folders) <= 1 else "s"
     return InputError(
-        f"{path}: expected a profile (*.xplane.pb), found none. Searched {len(folders) or 1} folders "
+        f"{path}: expected a profile (*.xplane.pb), found none. Searched {max(1, len(folders))} folder{many} "
         f"({', '.join(folders[:6]) or '.'}{', …' if len(folders) > 6 else ''}), all depths, hidden folders too; "
         f"there lay: {lay}{f' ({names}' + (', …)' if len(found) > 5 else ')') if names else ''}.",
-        f"The layout that profilers write is {_LAYOUT}. To capture one: `reportgen capture HOST:PORT -o LOGDIR`.",
+        f"`reportgen oom {path}` reads compiler dumps and memory profiles."
+        if any(_MEMORY.search(entry) for entry in found)
+        else f"The layout that profilers write is {_LAYOUT}. To capture one: `reportgen capture HOST:PORT -o LOGDIR`.",
     )
 
 
