@@ -40,12 +40,14 @@ class Movement(NamedTuple):
         content: Whether it changes layout or type.
         at_edge: Whether the compiler put it between an argument or a result and the rest, for its layout.
         beside: Name of the dot or convolution that reads or wrote what it moves; "" for none.
+        operand: Which of its operands ("left", "right", "result") that is, as far as sizes tell; "" for none.
 
     """
 
     content: Content
     at_edge: bool
     beside: str
+    operand: str
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def movement_of(module: HloModule, instruction: Instruction) -> Movement | None:
     if content is None:
         return None
     at_edge = content == "formatting" and not asked_for(instruction) and _at_edge(module, instruction)
-    return Movement(content, at_edge, _beside(module, instruction))
+    return Movement(content, at_edge, *_beside(module, instruction))
 
 
 def asked_for(instruction: Instruction) -> bool:
@@ -151,6 +153,15 @@ def _only_returned(module: HloModule, instruction: Instruction, depth: int) -> b
     )
 
 
-def _beside(module: HloModule, instruction: Instruction) -> str:
-    near = [*_sources(instruction, _DEEPEST), *module.users.get(instruction.id, ())]
-    return next((one.name for one in near if matrix_instruction(module, one) is not None), "")
+def _beside(module: HloModule, instruction: Instruction) -> tuple[str, str]:
+    """Return the dot or convolution next to an op, and which of its operands the op moves."""
+    sources = [one for one in _sources(instruction, _DEEPEST) if matrix_instruction(module, one) is not None]
+    if sources:
+        return sources[0].name, "result"
+    for user in module.users.get(instruction.id, ()):
+        matrix = matrix_instruction(module, user)
+        if matrix is not None:
+            elements = [operand.shape.element_count for operand in matrix.operands[:2]]
+            size = instruction.shape.leaves()[0].element_count if instruction.shape.leaves() else 0
+            return user.name, "left" if size == elements[0] else "right"
+    return "", ""

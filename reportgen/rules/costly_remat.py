@@ -74,7 +74,12 @@ class CostlyRemat(Rule):
                     ),
                     threshold="share",
                     saving=time_saving(
-                        evidence, 0.75 * step, step, 1.15 * step, "measured", "The recomputed share of these ops' time."
+                        evidence,
+                        0.65 * step,
+                        0.85 * step,
+                        1.05 * step,
+                        "measured",
+                        "The recomputed share of these ops' time, less a part: kept values have to be read again.",
                     ),
                     confidence="high",
                     locations=tuple(op_location(row) for row in ops.head(SHOWN).to_dict("records")),

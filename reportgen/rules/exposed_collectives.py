@@ -45,10 +45,12 @@ class ExposedCollectives(Rule):
     def check(self, evidence: Evidences) -> Outcome:
         """Compare exposed time with the device's time; name types and reach."""
         facts = evidence.facts("collectives")
-        frame = facts.frame
+        # Waiting at a barrier is no communication: `straggler` speaks of it.
+        frame = facts.frame[facts.frame["kind"] != "barrier-cores"] if len(facts.frame) else facts.frame
         if not len(frame):
             return NotApplicable("No device talked to another one.")
-        share, exposed = float(facts.exposed_share), float(frame["exposed_s"].sum())
+        exposed = float(frame["exposed_s"].sum())
+        share = evidence.share(exposed)
         if share < evidence.limits["share"]:
             return Fine(f"{percent(share)} of device time is exposed communication.")
         flight = float(frame["async_s"].sum())

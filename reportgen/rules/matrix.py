@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from reportgen.analyzers.classes import MATRIX
 from reportgen.analyzers.matrix_ops import MatrixOp
-from reportgen.profile.matrix_cost import LANES, SUBLANES, cost
+from reportgen.profile.matrix_cost import LANES, SUBLANES, cost, padded
 from reportgen.profile.matrix_unit import LayoutDimension, MatrixLayout
 from reportgen.rules.base import Evidences
 
@@ -177,4 +177,15 @@ def saved_by(op: MatrixOp, changes: tuple[Change, ...]) -> float:
     """Return the share of an op's time that the same work would take less after the changes."""
     sizes = {(change.role, change.size): change.target for change in changes}
     ratio = cost(op.layout, op.window, op.unit, sizes) / cost(op.layout, op.window, op.unit)
+    return 1 - ratio * math.prod(change.size / change.target for change in changes)
+
+
+def copy_saved(op: MatrixOp, changes: tuple[Change, ...], operand: str) -> float:
+    """Return the same for a copy of one of its operands, whose time is that of the padded elements."""
+    targets = {(change.role, change.size): change.target for change in changes}
+    ratio = math.prod(
+        padded(entry, targets.get((entry.role, entry.size), entry.size)) / entry.padded_size
+        for entry in op.layout.dimensions
+        if entry.operand == operand and entry.padded_size
+    )
     return 1 - ratio * math.prod(change.size / change.target for change in changes)

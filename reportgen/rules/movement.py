@@ -19,20 +19,21 @@ _FRAMEWORK_OPS: dict[Content, frozenset[str]] = {
 
 
 def moving_ops(evidence: Evidences, content: Content) -> pd.DataFrame:
-    """Return the ops of one content by self time, with at_edge and beside (see `Movement`)."""
+    """Return the ops of one content by self time, with at_edge, beside and operand (see `Movement`)."""
     facts = evidence.facts("data-movement")
     known = facts.ops if facts is not None else {}
     seen = facts.programs if facts is not None else frozenset()
     ops = evidence.ops
     by_name = _by_name(ops, content)
-    chosen, at_edge, beside = [], [], []
+    chosen, at_edge, beside, operand = [], [], [], []
     keys = zip(ops["program"], ops["_module_key"], ops["name"], by_name, strict=True)
     for program, module, name, named in keys:
         movement = known.get((program, module, name))
         chosen.append(movement.content == content if movement is not None else bool(named) and program not in seen)
         at_edge.append(movement is not None and movement.at_edge)
         beside.append(movement.beside if movement is not None else "")
-    return ops.assign(at_edge=pd.Series(at_edge, dtype=bool), beside=beside)[chosen]
+        operand.append(movement.operand if movement is not None else "")
+    return ops.assign(at_edge=pd.Series(at_edge, dtype=bool), beside=beside, operand=operand)[chosen]
 
 
 def _by_name(ops: pd.DataFrame, content: Content) -> pd.Series[bool]:

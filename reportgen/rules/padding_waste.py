@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reportgen.document import Action, Evidence, Threshold
 from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
-from reportgen.rules.matrix import Diagnosis, diagnoses
+from reportgen.rules.matrix import Diagnosis, Range, copy_saved, diagnoses
+from reportgen.rules.movement import moving_ops
 from reportgen.rules.parts import SHOWN, a_step, op_evidence, op_location, time_saving
 from reportgen.units import percent, seconds
 
@@ -51,40 +54,72 @@ class PaddingWaste(Rule):
         """Sum what padding costs over all dots and convolutions whose main cost it is."""
         if evidence.facts("op-profile").device != "TPU":
             return NotApplicable("Only TPU lays arrays out in padded tiles.")
-        found = [one for one in diagnoses(evidence) if one.cause == "padding"]
-        found.sort(key=lambda one: -_likely(one))
-        lost = sum(_likely(one) for one in found)
-        share = evidence.share(lost)
+        found = [Waste(one, _copies(evidence, one)) for one in diagnoses(evidence) if one.cause == "padding"]
+        found.sort(key=lambda waste: -waste.saved[1])
+        share = evidence.share(sum(waste.saved[1] for waste in found))
         if not found or share < evidence.limits["share"]:
             return Fine(f"Padding of dots and convolutions costs {percent(share)} of device time.")
-        worst = found[0]
-        low, likely, high = (
-            evidence.per_step(sum(one.time * one.saved[part] for one in found if one.saved)) for part in range(3)
-        )
+        worst = found[0].op
+        low, likely, high = (evidence.per_step(sum(waste.saved[part] for waste in found)) for part in range(3))
+        time = evidence.per_step(sum(waste.op.time for waste in found))
+        copies = evidence.per_step(sum(waste.copied for waste in found))
+        beside = f", and {seconds(copies)} of copies beside them are of the padded sizes, too" if copies else ""
         return Found(
             (
                 Draft(
                     title=f"Padding wastes {percent(share)} of device time: {_dimensions(worst)}",
                     summary=f"{len(found)} dot{'' if len(found) == 1 else 's'} or convolutions take "
-                    f"{seconds(evidence.per_step(sum(one.time for one in found)))} {a_step(evidence)}, much of it for "
-                    "zeros: the compiler pads dimensions to the tile, and the matrix unit works through the padding.",
-                    evidence=tuple(item for one in found[: SHOWN // 2] for item in _evidence(one, evidence)),
+                    f"{seconds(time)} {a_step(evidence)}, much of it for zeros{beside}. The compiler pads dimensions "
+                    "to the tile, and the matrix unit works through the padding.",
+                    evidence=tuple(item for waste in found[: SHOWN // 2] for item in _evidence(waste.op, evidence)),
                     threshold="share",
                     saving=time_saving(
                         evidence, low, likely, min(high, 3 * low), "modelled",
-                        "Time of the padded dimensions less that of the useful ones, for the same work; the law was "
-                        "fitted to the TPU compiler's own cycle estimates.",
+                        "Time of the padded dimensions less that of the useful ones, for the same work, and the same "
+                        "of the copies beside them; the law was fitted to the TPU compiler's own cycle estimates.",
                     ),
                     confidence="high",
-                    locations=tuple(op_location(one.row) for one in found[:SHOWN]),
+                    locations=tuple(op_location(waste.op.row) for waste in found[:SHOWN]),
                     actions=(_change(worst), *_ACTIONS),
                 ),
             )
         )  # fmt: skip
 
 
-def _likely(one: Diagnosis) -> float:
-    return one.time * one.saved[1] if one.saved else 0.0
+@dataclass(frozen=True)
+class Waste:
+    """A padded dot or convolution with the copies of its operands, of which some share goes with the padding.
+
+    Attributes:
+        copies: Self time in seconds, summed over cores, and the share of it that would go.
+
+    """
+
+    op: Diagnosis
+    copies: tuple[tuple[float, float], ...]
+
+    @property
+    def copied(self) -> float:
+        """Seconds of the copies."""
+        return sum(time for time, _ in self.copies)
+
+    @property
+    def saved(self) -> Range:
+        """Seconds saved, summed over cores: low, likely, high."""
+        low, likely, high = self.op.saved or (0.0, 0.0, 0.0)
+        extra = sum(time * share for time, share in self.copies)
+        return self.op.time * low + 0.8 * extra, self.op.time * likely + extra, self.op.time * high + extra
+
+
+def _copies(evidence: Evidences, one: Diagnosis) -> tuple[tuple[float, float], ...]:
+    moving = moving_ops(evidence, "formatting")
+    near = moving[(moving["beside"] == one.row["name"]) & (moving["program"] == one.row["program"])]
+    if one.op is None:
+        return ()
+    return tuple(
+        (float(row["self_s"]), max(0.0, copy_saved(one.op, one.changes, str(row["operand"]))))
+        for row in near.to_dict("records")
+    )
 
 
 def _dimensions(one: Diagnosis) -> str:

@@ -133,33 +133,6 @@ def worth_of(draft: Draft, evidence: Evidences) -> float:
     return draft.saving.likely / whole if whole else 0.0
 
 
-def _silenced(findings: Sequence[Finding], rules: Sequence[Rule]) -> list[Finding]:
-    """Mark findings that another finding explains; a silenced finding silences nothing itself."""
-    causes = {rule.id: rule.silenced_by for rule in rules}
-    active = {finding.rule: finding.id for finding in reversed(findings)}
-
-    def cause(finding: Finding) -> str | None:
-        return next((active[rule] for rule in causes[finding.rule] if rule in active and rule != finding.rule), None)
-
-    direct = {finding.id: cause(finding) for finding in findings}
-    return [
-        finding
-        if direct[finding.id] is None
-        else msgspec.structs.replace(finding, silenced_by=_root(finding.id, direct), severity="info")
-        for finding in findings
-    ]
-
-
-def _root(finding: str, causes: dict[str, str | None]) -> str:
-    """Follow causes to the one that nothing explains; a circle ends where it began."""
-    seen = {finding}
-    at = causes[finding]
-    while at is not None and causes.get(at) is not None and at not in seen:
-        seen.add(at)
-        at = causes[at]
-    return at or finding
-
-
 def in_order(found: Sequence[Ranked], rules: Sequence[Rule]) -> tuple[Finding, ...]:
     """Order by worth, then by id; what another finding explains comes last."""
     ordered = sorted(found, key=lambda ranked: (-ranked.worth, ranked.finding.id))
@@ -194,10 +167,3 @@ def _root(finding: str, causes: dict[str, str | None]) -> str:
         seen.add(at)
         at = causes[at]
     return at or finding
-
-
-def in_order(found: Sequence[Ranked], rules: Sequence[Rule]) -> tuple[Finding, ...]:
-    """Order by worth, then by id; what another finding explains comes last."""
-    ordered = sorted(found, key=lambda ranked: (-ranked.worth, ranked.finding.id))
-    findings = _silenced([ranked.finding for ranked in ordered], rules)
-    return tuple(sorted(findings, key=lambda finding: finding.silenced_by is not None))

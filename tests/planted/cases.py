@@ -65,6 +65,7 @@ def of_fixtures(name: str, rule: str, origin: Origin, work: float = 1.0) -> Case
 # Work of the repaired program over the faulty one's, where it does more or less.
 WORK = {
     "padding-seed": 12.8 * 8 / 5,
+    "padding-seed-three": 12.8 * 4 / 3,
     "padding-features-out-over": 128 / 130,
     "padding-features-out-under": 1.28,
     "padding-features-in": 8 / 5,
@@ -75,6 +76,7 @@ WORK = {
 }
 COMPILED = {
     "padding-seed": "padding-waste",
+    "padding-seed-three": "padding-waste",
     "padding-features-out-over": "padding-waste",
     "padding-features-out-under": "padding-waste",
     "padding-features-in": "padding-waste",

@@ -39,7 +39,7 @@ from modelling import modelled_xspace
 from packing import write_gzip
 from reportgen.wire import hlo_pb2
 from schedule import DeviceSpec, estimated_cycles
-from tests.planted.tpu_programs import PAIRS, Argument, Program
+from tests.planted.tpu_programs import HEALTHY, PAIRS, Argument, Program
 
 STEPS = 4
 SCOPES = re.compile(r'^\s+(?:ROOT )?%(\S+) = .*"used_scoped_memory_configs":(\[[^\]]+\])', re.MULTILINE)
@@ -82,16 +82,23 @@ def as_captured(proto: bytes, codegen: str) -> bytes:
     return module.SerializeToString(deterministic=True)
 
 
+def write(name: str, program: Program, chips: int) -> None:
+    """Compile a program and write its modelled profile."""
+    proto, cycles = compile_program(program, chips)
+    space = modelled_xspace(proto, cycles, DeviceSpec(chips=chips), STEPS)
+    target = HERE / "fixtures" / f"{name}.xplane.pb.gz"
+    write_gzip(target, space.SerializeToString(deterministic=True))
+    print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
+
+
 def main() -> None:
-    """Make the named pairs, or all."""
-    for name in sys.argv[1:] or PAIRS:
-        pair = PAIRS[name]
-        for kind, program in (("faulty", pair.faulty), ("repaired", pair.repaired)):
-            proto, cycles = compile_program(program, pair.chips)
-            space = modelled_xspace(proto, cycles, DeviceSpec(chips=pair.chips), STEPS)
-            target = HERE / "fixtures" / f"{name}-{kind}.xplane.pb.gz"
-            write_gzip(target, space.SerializeToString(deterministic=True))
-            print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
+    """Make the named programs, or all."""
+    for name in sys.argv[1:] or [*PAIRS, *HEALTHY]:
+        if name in HEALTHY:
+            write(f"healthy-{name}", HEALTHY[name], 1)
+        else:
+            write(f"{name}-faulty", PAIRS[name].faulty, PAIRS[name].chips)
+            write(f"{name}-repaired", PAIRS[name].repaired, PAIRS[name].chips)
     shutil.rmtree(DUMP, ignore_errors=True)
 
 

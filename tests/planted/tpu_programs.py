@@ -357,6 +357,7 @@ def full_memory(full: bool) -> Program:
 
 PAIRS = {
     "padding-seed": Pair("padding-waste", convolution(10, 32, 5, 64), convolution(128, 32, 8, 64), 12.8 * 8 / 5),
+    "padding-seed-three": Pair("padding-waste", convolution(10, 32, 3, 64), convolution(128, 32, 4, 64), 12.8 * 4 / 3),
     "padding-features-out-over": Pair(
         "padding-waste", convolution(64, 32, 128, 130), convolution(64, 32, 128, 128), 128 / 130
     ),
@@ -407,4 +408,9 @@ PAIRS = {
     "vmem-blocks": Pair("vmem-pressure", kernel(512, 2816), kernel(256, 2816)),
     "memory-padding-rows": Pair("memory-padding", narrow_rows(True), narrow_rows(False)),
     "memory-full": Pair("memory-near-capacity", full_memory(True), full_memory(False)),
+}
+# Programs without a fault that careless advice would blame.
+HEALTHY = {
+    "vocabulary": dot(4096, 4096, 50257),
+    "batch-of-six": dot(6, 4096, 4096),
 }
