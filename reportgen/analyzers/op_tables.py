@@ -122,9 +122,10 @@ def op_tables(facts: OpFacts, step_count: int) -> dict[str, Table]:
 
 
 def _ops_note(facts: OpFacts, step_count: int) -> str:
-    note = f"Sums over {len(facts.cores)} {'cores' if facts.device == 'TPU' else 'devices'}"
-    note += f" and {step_count} whole steps." if step_count else "."
-    return note + " Blank: no cost model, or not captured."
+    kind = "core" if facts.device == "TPU" else "device"
+    note = f"Sums over the whole capture and {len(facts.cores)} {kind}{'' if len(facts.cores) == 1 else 's'}"
+    note += f"; {step_count} step{' was' if step_count == 1 else 's were'} captured whole." if step_count else "."
+    return note + " Not captured: also what has no cost model."
 
 
 def _top_ops(facts: OpFacts) -> Table:

@@ -183,22 +183,26 @@ def _total_waits(window: Window) -> dict[Role, int]:
 
 def _waits_table(pictures: dict[str, StepPicture]) -> Table | None:
     """Return the exposed waits of each core in each of the steps; None where there is no core."""
-    rows: dict[tuple[str, Role], dict[str, float]] = {}
-    for key, picture in pictures.items():
+    kept: dict[tuple[str, Role], None] = {}
+    for picture in pictures.values():
         least = _SMALLEST_SHARE * (picture.window.end - picture.window.start)
         for core, waits in picture.window.waits.items():
-            for role, time in waits.items():
-                if time >= least:
-                    rows.setdefault((core, role), {})[key] = time / PS_PER_SECOND
-    if not rows:
+            kept |= {(core, role): None for role, time in waits.items() if time >= least}
+    if not kept:
         return None
     frame = pd.DataFrame(
         [
-            {"core": core, "wait": WAITS[role], **{key: times.get(key) for key in pictures}}
-            for (core, role), times in rows.items()
+            {"core": core, "wait": WAITS[role], **{key: _wait(shown, core, role) for key, shown in pictures.items()}}
+            for core, role in kept
         ]
     )
     columns = [Column(name="core", title="Core"), Column(name="wait", title="Wait that no work hides")]
     columns += [Column(name=key, unit="seconds", title=f"Step {picture.span.id}") for key, picture in pictures.items()]
-    note = f"Within the time drawn above; those below {percent(_SMALLEST_SHARE)} of it are left out."
+    note = f"Within the time drawn above; waits below {percent(_SMALLEST_SHARE)} of it in every step are left out."
     return table_of(frame, "Exposed waits in these steps", columns, note=note, most=_TABLE_ROWS)
+
+
+def _wait(picture: StepPicture, core: str, role: Role) -> float | None:
+    """Return a core's wait in a step in seconds; None where the step does not show the core."""
+    waits = picture.window.waits.get(core)
+    return None if waits is None else waits.get(role, 0) / PS_PER_SECOND

@@ -97,6 +97,21 @@ def test_waits_that_nothing_hides_are_marked_and_summed() -> None:
     assert "idle 40.0 %" in result.timelines["slowest_step"].alt
 
 
+def test_a_wait_that_one_of_the_steps_lacks_is_zero_there_and_not_uncaptured() -> None:
+    space = Space()
+    plane = add_core(space, 0)
+    steps, ops = plane.line("Steps"), plane.line("XLA Ops")
+    for step, length in enumerate((100, 100, 100, 300, 100)):
+        start = 500_000 * step
+        steps.event(str(step), start, 1000 * length, {"group_id": step})
+        ops.event("%dot.1", start, 50_000)
+        if length == 300:
+            ops.event("%infeed.1", start + 50_000, 250_000)
+    table = merged(space.view()).tables["timeline_waits"]
+    rows = {str(row[1]): row[2:] for row in table.rows}
+    assert list(rows["waiting for input"]) == [0.0, pytest.approx(250e-6)]
+
+
 def test_what_work_hides_is_no_wait() -> None:
     window = Window(0, 100)
     roles = [ROLES.index(role) for role in ("compute", "collectives", "host_transfer")]

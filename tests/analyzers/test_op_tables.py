@@ -1,0 +1,27 @@
+"""What the op tables say about themselves."""
+
+from __future__ import annotations
+
+from reportgen.analyzers import ANALYZERS
+from reportgen.analyzers.base import Context
+from reportgen.analyzers.op_profile import OpProfileAnalyzer
+from reportgen.analyzers.steps import StepAnalyzer
+from reportgen.settings import Settings
+from tests.builders import Space
+
+
+def test_the_note_tells_that_sums_are_over_the_capture_and_not_over_whole_steps() -> None:
+    space = Space()
+    plane = space.plane("/device:TPU:0", {"device_type_string": "TPU v5 lite"})
+    plane.metadata("a", {"hlo_category": "loop fusion", "program_id": 1, "symbol_id": 1}, "a")
+    plane.line("Steps").event("0", 0, 100, {"group_id": 0})
+    plane.line("XLA Ops").event("a", 0, 50).event("a", 5_000, 50)
+    view, steps, ops = space.view(), StepAnalyzer(), OpProfileAnalyzer()
+    assert {type(analyzer) for analyzer in ANALYZERS} >= {StepAnalyzer, OpProfileAnalyzer}
+    results = {"steps": steps.merge([steps.host(view)], Context(Settings(), {}))}
+    part = ops.host(view)
+    assert part is not None
+    table = ops.merge([part], Context(Settings(), results)).tables["hlo_ops"]
+    values = dict(zip([column.name for column in table.columns], table.rows[0], strict=True))
+    assert values["occurrences"] == 2
+    assert table.note.startswith("Sums over the whole capture and 1 core; 1 step was captured whole.")
