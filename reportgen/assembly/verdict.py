@@ -17,9 +17,13 @@ def verdict_of(analysis: Analysis, findings: Sequence[Finding], checks: Sequence
     if serious:
         first = serious[0]
         return f"{_sentence(first.title)} {_gain(first.saving, analysis)}{state}".strip()
-    if unknown := sum(check.status == "cannot_tell" for check in checks):
+    unknown = sum(check.status == "cannot_tell" for check in checks)
+    if "op-profile" not in analysis.results and unknown:
+        return f"No op of a program was captured: {unknown} of {len(checks)} checks could not be made. {state}".strip()
+    if unknown:
         fine = sum(check.status == "fine" for check in checks)
-        return f"Nothing found that costs much: {fine} checks are fine, {unknown} could not be made. {state}".strip()
+        are = "check is" if fine == 1 else "checks are"
+        return f"Nothing found that costs much: {fine} {are} fine, {unknown} could not be made. {state}".strip()
     return f"Nothing found that costs much. {state}".strip()
 
 
