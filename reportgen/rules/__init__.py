@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 
 from reportgen.rules.base import Rule
 from reportgen.rules.clock_skew import ClockSkew
+from reportgen.rules.compute_bound import ComputeBound
 from reportgen.rules.core_imbalance import CoreImbalance
 from reportgen.rules.costly_remat import CostlyRemat
 from reportgen.rules.custom_call import CustomCall
@@ -14,6 +15,7 @@ from reportgen.rules.data_shuffle import DataShuffle
 from reportgen.rules.dropped_events import DroppedEvents
 from reportgen.rules.exposed_collectives import ExposedCollectives
 from reportgen.rules.fragmentation import Fragmentation
+from reportgen.rules.hbm_bound import HbmBound
 from reportgen.rules.host_bound import HostBound
 from reportgen.rules.host_transfer import HostTransfer
 from reportgen.rules.idle_chips import IdleChips
@@ -28,6 +30,7 @@ from reportgen.rules.missing_donation import MissingDonation
 from reportgen.rules.padding_waste import PaddingWaste
 from reportgen.rules.precision import Precision
 from reportgen.rules.recompilation import Recompilation
+from reportgen.rules.resharding import Resharding
 from reportgen.rules.small_collectives import SmallCollectives
 from reportgen.rules.straggler import Straggler
 from reportgen.rules.too_few_steps import TooFewSteps
@@ -41,6 +44,8 @@ RULES: tuple[Rule, ...] = (
     MemoryBoundDot(),
     LowFlops(),
     VectorBound(),
+    HbmBound(),
+    ComputeBound(),
     Precision(),
     DataFormatting(),
     DataShuffle(),
@@ -50,6 +55,7 @@ RULES: tuple[Rule, ...] = (
     Recompilation(),
     ExposedCollectives(),
     SmallCollectives(),
+    Resharding(),
     Straggler(),
     CoreImbalance(),
     MemoryNearCapacity(),

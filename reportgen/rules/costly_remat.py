@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from reportgen.analyzers.program_memory import ProgramMemory
 from reportgen.document import Action, Evidence, Threshold
 from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
 from reportgen.rules.memory_parts import REMEDY, main_program
 from reportgen.rules.parts import SHOWN, op_evidence, op_location, step_text, time_saving
 from reportgen.units import binary, percent
+
+_MOSTLY = 0.5
 
 _ACTIONS = (
     Action(
@@ -48,7 +51,7 @@ class CostlyRemat(Rule):
             return Fine(f"Recomputation takes {percent(share)} of device time.")
         if not capacity:
             return CannotTell("The device's memory size is not known.", "Give it with --hbm-capacity.")
-        kept = sum(entry.size for entry in program.recomputed if entry.share > _MOSTLY)
+        kept = _kept(evidence, program)
         if program.allocated + kept > evidence.limits["room"] * capacity:
             return Fine(
                 f"Recomputation takes {percent(share)} of device time, and saves up to {binary(kept)} that would not "
@@ -90,4 +93,11 @@ class CostlyRemat(Rule):
         )
 
 
-_MOSTLY = 0.5
+def _kept(evidence: Evidences, program: ProgramMemory) -> float:
+    """Return the bytes that recomputed ops write in a step of one core: at most what would be kept instead."""
+    steps, cores = evidence.facts("steps"), evidence.facts("op-profile").cores
+    runs = max(1, len(steps.steps) if steps is not None else 1) * len(cores)
+    ops = evidence.ops[evidence.ops["program"] == program.program]
+    often = dict(zip(ops["name"], ops["occurrences"] / runs, strict=True))
+    mostly = [entry for entry in program.recomputed if entry.share > _MOSTLY]
+    return float(sum(entry.size * max(1.0, often.get(entry.name, 1.0)) for entry in mostly))

@@ -75,6 +75,8 @@ def _reason(one: Diagnosis) -> str:
     average = float(one.row["average_s"])
     if average < _SHORT:
         return f"{one.row['name']} takes {seconds(average)} at a time: too short to fill the matrix unit."
+    if one.op is not None and one.op.source_types == ("f32", "f32"):
+        return f"{one.row['name']} reads float32 on both sides; bfloat16 halves what it moves."
     share = one.op.layout.unit_share if one.op is not None else None
     if share is not None and share < _FULL:
         return f"{one.row['name']} can use {percent(share)} of the matrix unit with its dimensions."

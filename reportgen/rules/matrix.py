@@ -30,6 +30,8 @@ _PASSES = {"high": 3, "highest": 6}
 _USEFUL = 0.8
 _FEW = 0.2
 _FAST_ENOUGH = 0.5
+# A dot so far below the ridge waits for its weights, however its few rows are padded.
+_STARVED = 0.25
 # Below it neither memory nor the matrix unit is busy: the op is too small or held up.
 _BUSY_MEMORY = 0.1
 _SHORT = 5e-6
@@ -112,7 +114,8 @@ def diagnose(row: dict[str, Any], op: MatrixOp | None, kind: str, ridge: float |
             likely = 1 - once / often
             options.append((likely, "precision", (0.7 * likely, likely, min(0.98, 1.3 * likely)), ()))
         changes = padding_changes(op.layout)
-        if changes and useful_share(op.layout) <= _USEFUL and (likely := saved_by(op, changes)) > 0:
+        starved = kind == "dot" and ridge is not None and float(row["hbm_intensity"]) < _STARVED * ridge
+        if changes and not starved and useful_share(op.layout) <= _USEFUL and (likely := saved_by(op, changes)) > 0:
             options.append((likely, "padding", (0.6 * likely, likely, min(0.98, 1.5 * likely)), changes))
     if options:
         _, cause, saved, changes = max(options, key=lambda option: option[0])
