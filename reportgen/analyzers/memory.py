@@ -11,6 +11,7 @@ import numpy as np
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.memory_view import memory_blocks, memory_cards, memory_charts, memory_tables
 from reportgen.analyzers.module_memory import memory_of
+from reportgen.analyzers.op_profile import capacity_metric
 from reportgen.document import Metric
 from reportgen.memory.model import ALLOCATION_TYPES, Buffer, Lump, ModuleMemory, SpaceMemory, lump, split_small
 from reportgen.profile.devices import Peak
@@ -253,14 +254,5 @@ def _metrics(facts: MemoryFacts) -> dict[str, Metric]:
             main.allocated if main else None,
             "Sum of the module's allocations in main memory: its peak and the fragmentation of its temporaries.",
         ),
-        "memory_capacity": Metric(
-            title="Memory capacity",
-            value=capacity,
-            unit="bytes",
-            definition="Main memory of one device.",
-            basis="catalogue" if facts.capacity.source.startswith("catalogue") else "measured",
-            source=facts.capacity.source,
-            better="higher",
-            reason=None if capacity else facts.capacity.source,
-        ),
+        "memory_capacity": capacity_metric(facts.capacity),
     }

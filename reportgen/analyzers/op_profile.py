@@ -14,7 +14,7 @@ from reportgen.analyzers.op_cards import OpDetail, category_cards, op_cards, op_
 from reportgen.analyzers.op_rates import with_rates
 from reportgen.analyzers.op_tables import op_blocks, op_charts, op_tables
 from reportgen.document import Metric
-from reportgen.profile.devices import BY_USER, Peaks
+from reportgen.profile.devices import BY_USER, Peak, Peaks
 from reportgen.profile.ops import merge_ops, op_table
 from reportgen.profile.view import Core, CoreId, HostView
 from reportgen.units import PS_PER_SECOND, si
@@ -231,7 +231,22 @@ def _metrics(facts: OpFacts) -> dict[str, Metric]:
             if capacity_hbm and has_cost
             else (no_cost if capacity_hbm else _peak_source(facts, "hbm_bandwidth")),
         ),
+        "memory_capacity": capacity_metric(facts.cores[0].peaks.hbm_capacity),
     }
+
+
+def capacity_metric(capacity: Peak) -> Metric:
+    """Return the memory of one device, and which of the user, the profile and the catalogue gave it."""
+    return Metric(
+        title="Memory capacity",
+        value=capacity.value,
+        unit="bytes",
+        definition="Main memory of one device.",
+        basis="catalogue" if capacity.source.startswith("catalogue") else "measured",
+        source=capacity.source,
+        better="higher",
+        reason=None if capacity.value else capacity.source,
+    )
 
 
 def _in_seconds(ops: pd.DataFrame) -> pd.DataFrame:
