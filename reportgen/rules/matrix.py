@@ -114,7 +114,7 @@ def diagnose(row: dict[str, Any], op: MatrixOp | None, kind: str, ridge: float |
             likely = 1 - once / often
             options.append((likely, "precision", (0.7 * likely, likely, min(0.98, 1.3 * likely)), ()))
         changes = padding_changes(op.layout)
-        starved = kind == "dot" and ridge is not None and float(row["hbm_intensity"]) < _STARVED * ridge
+        starved = kind == "dot" and ridge is not None and float(row["intensity"]) < _STARVED * ridge
         if changes and not starved and useful_share(op.layout) <= _USEFUL and (likely := saved_by(op, changes)) > 0:
             options.append((likely, "padding", (0.6 * likely, likely, min(0.98, 1.5 * likely)), changes))
     if options:
