@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from reportgen import __version__
-from reportgen.cli import capture, check, compare, mail, oom, render, report, run, trace
+from reportgen.cli import capture, check, compare, mail, oom, render, report, rules, run, trace
 from reportgen.errors import ReportgenError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command()(check.check)
 app.command()(compare.compare)
 app.command()(render.render)
 app.command()(mail.mail)
+app.command()(rules.rules)
 app.command(context_settings=run.CONTEXT_SETTINGS)(run.run)
 
 

@@ -12,6 +12,7 @@ from reportgen.analyzers.run import Analysis
 from reportgen.document import Check, Finding, Severity, Threshold
 from reportgen.errors import UsageError
 from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
+from reportgen.settings import Settings
 
 # Severity by the likely saving's share of the step, or of the memory's capacity; the shares are those of the field's
 # other advisers: 20 % is a fifth of every run, under 0.5 % nobody should be troubled. Where there is no saving, a fifth
@@ -39,18 +40,15 @@ def run_rules(analysis: Analysis, rules: Sequence[Rule]) -> Verdicts:
 
     """
     settings = analysis.settings
-    _refuse_unknown(rules, [*settings.only, *settings.skip], settings.thresholds)
+    refuse_unknown(rules, settings)
     shared = Evidences.of(analysis.results, analysis.hosts)
     found: list[Ranked] = []
     checks: list[Check] = []
     failures: list[Failure] = []
     for rule in rules:
-        if (settings.only and rule.id not in settings.only) or rule.id in settings.skip:
+        if not is_on(rule, settings):
             continue
-        limits = tuple(
-            msgspec.structs.replace(limit, value=settings.thresholds.get(f"{rule.id}.{limit.name}", limit.value))
-            for limit in rule.thresholds
-        )
+        limits = limits_of(rule, settings)
         evidence = replace(shared, limits={limit.name: limit.value for limit in limits})
         try:
             outcome = _outcome(rule, evidence)
@@ -69,12 +67,31 @@ def run_rules(analysis: Analysis, rules: Sequence[Rule]) -> Verdicts:
     return Verdicts(in_order(found, rules), tuple(checks), tuple(failures))
 
 
-def _refuse_unknown(rules: Sequence[Rule], named: Sequence[str], thresholds: Mapping[str, float]) -> None:
+def is_on(rule: Rule, settings: Settings) -> bool:
+    """Whether the settings ask for a rule."""
+    return (not settings.only or rule.id in settings.only) and rule.id not in settings.skip
+
+
+def limits_of(rule: Rule, settings: Settings) -> tuple[Threshold, ...]:
+    """Return a rule's thresholds with the values of the settings."""
+    return tuple(
+        msgspec.structs.replace(limit, value=settings.thresholds.get(f"{rule.id}.{limit.name}", limit.value))
+        for limit in rule.thresholds
+    )
+
+
+def refuse_unknown(rules: Sequence[Rule], settings: Settings) -> None:
+    """Refuse settings that name what is not there.
+
+    Raises:
+        UsageError: The settings name an unknown rule or threshold.
+
+    """
     ids = {rule.id for rule in rules}
-    if unknown := sorted(set(named) - ids):
+    if unknown := sorted({*settings.only, *settings.skip} - ids):
         raise UsageError(f"no rule is called {unknown[0]!r}.", "`reportgen rules` lists them all.")
     limits = {f"{rule.id}.{limit.name}" for rule in rules for limit in rule.thresholds}
-    if unknown := sorted(set(thresholds) - limits):
+    if unknown := sorted(set(settings.thresholds) - limits):
         raise UsageError(f"no threshold is called {unknown[0]!r}.", "`reportgen rules` lists them all.")
 
 

@@ -24,10 +24,11 @@ from reportgen.document import (
     Text,
     Tiles,
 )
-from reportgen.renderers import render, rule_pages
+from reportgen.renderers import render
 from reportgen.renderers.cells import exact, flame_colours, luminance
 from reportgen.renderers.html import render_html
 from reportgen.renderers.rule_pages import rule_page
+from reportgen.rules import pages
 from tests.renderers import golden
 from tests.renderers.documents import realistic
 from tests.renderers.hostile import SAMPLES, poisoned
@@ -286,7 +287,7 @@ def test_pages_of_rules_that_found_something_come_along(
         "# Input bound\n\nWhy: [others](other.md), [web](https://example.invalid).\n\n## Fix\n\n| a |\n|--:|\n| 1 |\n"
     )
     (tmp_path / "input-bound.md").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(rule_pages, "folders", lambda: [tmp_path])
+    monkeypatch.setattr(pages, "folders", lambda: [tmp_path])
     rule_page.cache_clear()
     source = render_html(document).files["report.html"].decode()
     rule_page.cache_clear()
