@@ -13,7 +13,7 @@ _ACTIONS = (
            "odd, long-lived buffer in the middle splits the space."),
     Action(text="Free large values early: return less from the forward pass, and compute the loss in chunks."),
     Action(text="Try another scheduler or memory limit, which packs anew.",
-           code="XLA_FLAGS='--xla_latency_hiding_scheduler_rerun=2'"),
+           code="LIBTPU_INIT_ARGS='--xla_latency_hiding_scheduler_rerun=2'"),
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ _ACTIONS = (
     ),
     Action(
         text="Raise the size up to which the compiler combines collectives.",
-        code="XLA_FLAGS='--xla_all_reduce_combine_threshold_bytes=134217728'   # GPU; TPU combines by itself",
+        code="XLA_FLAGS='--xla_gpu_all_reduce_combine_threshold_bytes=134217728'   # TPU combines by itself",
     ),
     Action(text="Statistics of normalisation reduced on every layer are a usual source: use local batch statistics."),
 )
