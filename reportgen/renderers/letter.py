@@ -255,8 +255,9 @@ def _charts(document: ReportDocument, extent: Extent) -> tuple[ChartView, ...]:
 
 
 def _tables(document: ReportDocument, extent: Extent) -> tuple[TableView, ...]:
-    shown = {block.table for block in _blocks(document) if isinstance(block, TableBlock)}
-    tables = [document.tables[key] for key in _TABLES if key in shown and key in document.tables]
+    shown = dict.fromkeys(block.table for block in _blocks(document) if isinstance(block, TableBlock))
+    keys = [key for key in dict.fromkeys((*_TABLES, *shown)) if key in shown and key in document.tables]
+    tables = [document.tables[key] for key in keys]
     return tuple(_table(one, extent) for one in [one for one in tables if one.rows][: extent.tables])
 
 
