@@ -64,7 +64,7 @@ def host_info(view: HostView) -> HostInfo:
         cores=len(cores),
         active_cores=len(view.active_cores),
         framework=_framework(profile),
-        versions={key: str(value) for key, value in sorted(environment.items()) if "version" in key.lower()},
+        versions=_versions(profile),
         options=_options(profile),
         start_ns=profile.start_ns,
         stop_ns=profile.stop_ns,
@@ -89,6 +89,17 @@ def _device_type(view: HostView) -> str | None:
     return next((core.peaks.device_type for core in view.cores if core.peaks.device_type), None)
 
 
+def _versions(profile: HostProfile) -> dict[str, str]:
+    """Return software versions: JAX writes them on the metadata plane, others beside the capture's times."""
+    stats = [plane.stats for plane in profile.of_kind(Kind.METADATA)]
+    found = {key: value for source in (*stats, profile.environment) for key, value in source.items()}
+    return {key: _text(value) for key, value in sorted(found.items()) if "version" in key.lower()}
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
 _RECORDED = ("profile_start_time", "profile_stop_time", "reportgen_timeline")
 
 
@@ -98,7 +109,7 @@ def _options(profile: HostProfile) -> dict[str, str]:
         if key == "profile_options" and isinstance(value, bytes):
             found |= _profile_options(value)
         elif key not in _RECORDED and "version" not in key.lower():
-            found[key] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+            found[key] = _text(value)
     return found
 
 
