@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +14,8 @@ from reportgen.profile.model import Events, Plane, Value
 from reportgen.wire.events import DOUBLE, INT64, REFERENCE, STRING, UINT64, StatColumn
 
 Rows = NDArray[np.int64]
-# From rows of a track to the arguments that each event adds, every one with its leading comma.
-ArgsOf = Callable[[Rows], list[str]]
+# From rows of a track to the arguments that each event adds: columns of texts, every argument with its leading comma.
+ArgsOf = Callable[[Rows], list[Iterable[str]]]
 
 # Bookkeeping of the profiler, and what slices, flows and steps show already.
 HIDDEN = frozenset(
@@ -97,6 +97,8 @@ def _kind(plane: Plane, row: int, limit: int | None) -> tuple[str, str]:
     if shown != name:
         found["expression" if any(key == "hlo_category" for key, _ in stats) else "long_name"] = name
     found |= {_RENAMED.get(key, key): _shown(key, value) for key, value in stats if key not in HIDDEN}
+    if found.get("model_flops") == found.get("flops"):
+        found.pop("model_flops", None)  # the normalised count stands there already
     return (f"{shown[:limit]}…" if limit and len(shown) > limit else shown), arguments(found, limit)
 
 
@@ -121,11 +123,11 @@ class EventArgs:
         self._line = line
         self._names = [name for name in plane.stats_of_line(line) if name not in HIDDEN]
 
-    def __call__(self, rows: Rows) -> list[str]:
-        """Return the arguments of some of the line's events."""
-        texts = [""] * len(rows)
+    def __call__(self, rows: Rows) -> list[Iterable[str]]:
+        """Return the arguments of some of the line's events, in one column; none where they have none."""
         if not self._names:
-            return texts
+            return []
+        texts = [""] * len(rows)
         events = self._plane.events([self._line], self._names, rows)
         for name in self._names:
             present = np.flatnonzero(events.stats[name].present)
@@ -134,7 +136,7 @@ class EventArgs:
                 for row, value in zip(present.tolist(), _values(events, name, present), strict=True):
                     if value:
                         texts[row] += key + value
-        return texts
+        return [texts]
 
 
 def _values(events: Events, name: str, present: Rows) -> list[str]:

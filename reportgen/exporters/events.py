@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,18 +71,15 @@ def slice_texts(track: Track, placement: Placement, part: slice) -> str:
     prefixes = [f',\n{{"ph":"X","pid":{placement.process},"tid":{thread},"ts":' for thread in placement.threads]
     starts, start_fractions = microseconds(begins, ',"dur":')
     durations, duration_fractions = microseconds(placement.ends[part] - begins)
-    kinds = track.kinds[placement.rows[part]].tolist()
-    columns = zip(
-        map(prefixes.__getitem__, placement.lanes[part].tolist()),
-        starts,
-        start_fractions,
-        durations,
-        duration_fractions,
-        map(track.heads.texts.__getitem__, kinds),
-        _arguments(track, placement, part),
-        strict=True,
-    )
-    return "".join([f"{a}{b}{c}{d}{e}{f}{g}}}}}" for a, b, c, d, e, f, g in columns])
+    openings = map(prefixes.__getitem__, placement.lanes[part].tolist())
+    heads = map(track.heads.texts.__getitem__, track.kinds[placement.rows[part]].tolist())
+    arguments = _arguments(track, placement, part)
+    if not arguments:
+        columns = zip(openings, starts, start_fractions, durations, duration_fractions, heads, strict=True)
+        return "".join([f"{a}{b}{c}{d}{e}{f}}}}}" for a, b, c, d, e, f in columns])
+    # Heads may be long: here each is copied once, where formatting would copy it twice.
+    texts = (openings, map(str, starts), start_fractions, map(str, durations), duration_fractions, heads, *arguments)
+    return "".join(chain.from_iterable(zip(*texts, ["}}"] * len(begins), strict=True)))
 
 
 def async_texts(track: Track, placement: Placement, part: slice, first_id: int) -> str:
@@ -88,18 +87,17 @@ def async_texts(track: Track, placement: Placement, part: slice, first_id: int) 
     begins = placement.begins[part]
     starts, start_fractions = microseconds(begins)
     ends, end_fractions = microseconds(placement.ends[part])
-    kinds = track.kinds[placement.rows[part]].tolist()
-    place = f'"cat":"async","pid":{placement.process},"tid":{placement.threads.start}'
     columns = zip(
         range(first_id, first_id + len(begins)),
         starts,
         start_fractions,
         ends,
         end_fractions,
-        kinds,
-        _arguments(track, placement, part),
+        track.kinds[placement.rows[part]].tolist(),
+        map("".join, zip([""] * len(begins), *_arguments(track, placement, part), strict=True)),
         strict=True,
     )
+    place = f'"cat":"async","pid":{placement.process},"tid":{placement.threads.start}'
     texts, names = track.heads.texts, track.heads.names
     return "".join(
         [
@@ -110,25 +108,24 @@ def async_texts(track: Track, placement: Placement, part: slice, first_id: int) 
     )
 
 
-def _arguments(track: Track, placement: Placement, part: slice) -> list[str]:
-    """Return what each row adds to its arguments; exact picoseconds where they are no whole nanoseconds."""
+def _arguments(track: Track, placement: Placement, part: slice) -> list[Iterable[str]]:
+    """Return columns of what each row adds to its arguments; exact picoseconds where they are no whole nanoseconds."""
     rows = placement.rows[part]
-    if track.args is None and not track.exact:
-        return [""] * len(rows)
-    texts = _own_arguments(track, rows)
+    columns = _own_arguments(track, rows)
     starts, durations = track.starts[rows] + placement.offset, track.durations[rows]
     if track.exact and ((starts % PS_PER_NS).any() or (durations % PS_PER_NS).any()):
-        columns = zip(texts, starts.tolist(), durations.tolist(), strict=True)
-        texts = [f'{text},"start_ps":"{start}","duration_ps":"{length}"' for text, start, length in columns]
+        exact = zip(starts.tolist(), durations.tolist(), strict=True)
+        columns.append([f',"start_ps":"{start}","duration_ps":"{length}"' for start, length in exact])
     bare = track.heads.bare[track.kinds[rows]]
-    if bare.any():
-        texts = [text[1:] if alone else text for text, alone in zip(texts, bare.tolist(), strict=True)]
-    return texts
+    if not columns or not bare.any():
+        return columns
+    joined = map("".join, zip(*columns, strict=True))
+    return [[text[1:] if alone else text for text, alone in zip(joined, bare.tolist(), strict=True)]]
 
 
-def _own_arguments(track: Track, rows: Rows) -> list[str]:
+def _own_arguments(track: Track, rows: Rows) -> list[Iterable[str]]:
     try:
-        return track.args(rows) if track.args else [""] * len(rows)
+        return track.args(rows) if track.args else []
     except WireError:
         track.damaged = True
-        return [""] * len(rows)
+        return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from reportgen.exporters.json_text import quoted
 from reportgen.exporters.tracks import Counter
 from reportgen.profile.devices import Peak, Peaks
 from reportgen.profile.ops import OpInfo
-from reportgen.units import PS_PER_SECOND, percent
+from reportgen.units import PS_PER_SECOND
 
 Times = NDArray[np.int64]
 Rows = NDArray[np.int64]
@@ -72,17 +72,15 @@ class OpArgs:
         self._flops = _shares(flops_of(infos), peaks.flops)
         self._bytes = _shares(hbm_bytes_of(infos), peaks.hbm_bandwidth)
 
-    def __call__(self, rows: Rows) -> list[str]:
+    def __call__(self, rows: Rows) -> list[Iterable[str]]:
         """Return the arguments of rows."""
-        own = self._own(rows) if self._own else [""] * len(rows)
         ops, durations = self._ops[rows], self._durations[rows]
-        columns = (
-            own,
+        return [
+            *(self._own(rows) if self._own else []),
             map(self._steps.__getitem__, self._step_of[rows].tolist()),
             map(_FLOPS_TEXTS.__getitem__, _codes(self._flops[ops], durations)),
             map(_HBM_TEXTS.__getitem__, _codes(self._bytes[ops], durations)),
-        )
-        return list(map("".join, zip(*columns, strict=True)))
+        ]
 
 
 def _shares(amounts: Amounts, peak: Peak) -> Amounts:
@@ -101,9 +99,9 @@ def _codes(least: Amounts, durations: Times) -> list[int]:
 
 
 def _texts(name: str) -> list[str]:
-    """Return the text of each code; the last one, at -1, is for none."""
-    values = ["< 0.1 %", *(percent(code / _PER_MILLE) for code in range(1, _MOST + 1)), "> 200 %"]
-    return [*(f',"{name}":"{value}"' for value in values), ""]
+    """Return the text of each code: tenths of a percent below 10 %, else whole ones; the last, at -1, is for none."""
+    values = [f"{code / 10:.1f} %" if code < _PER_MILLE // 10 else f"{code / 10:.0f} %" for code in range(_MOST + 1)]
+    return [*(f',"{name}":"{value}"' for value in ["< 0.1 %", *values[1:], "> 200 %"]), ""]
 
 
 _FLOPS_TEXTS = _texts("flops_utilisation")

@@ -90,8 +90,8 @@ def test_an_op_shows_what_its_card_shows() -> None:
         "framework_op": "jit(f)/layer/dot:",
         "source": "model.py:1",
         "step": "0",
-        "flops_utilisation": "3.00 %",
-        "hbm_utilisation": "1.50 %",
+        "flops_utilisation": "3.0 %",
+        "hbm_utilisation": "1.5 %",
         "start_ps": "0",
         "duration_ps": "33333333",
     }
@@ -379,7 +379,7 @@ def test_a_long_name_of_many_events_is_cut_and_of_few_is_kept() -> None:
 
 def test_peaks_of_the_user_win() -> None:
     view = HostView(tpu_view().profile, Settings(peak_flops=1e11))
-    assert Trace([view]).slices(CORE, "XLA Ops")[0]["args"]["flops_utilisation"] == "30.0 %"
+    assert Trace([view]).slices(CORE, "XLA Ops")[0]["args"]["flops_utilisation"] == "30 %"
 
 
 def damaged(view: HostView, marker: bytes, new: bytes) -> HostView:
