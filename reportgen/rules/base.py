@@ -181,6 +181,7 @@ class Rule(Protocol):
         title: What it looks for.
         needs: Analyses without whose facts it cannot tell.
         remedy: How to capture what it needs.
+        devices: Devices of which it speaks.
         thresholds: Its limits, each with unit and reason.
         silenced_by: Rules whose finding explains this one's.
 
@@ -190,6 +191,7 @@ class Rule(Protocol):
     title: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ("op-profile",)
     remedy: ClassVar[str] = CAPTURE_OPS
+    devices: ClassVar[tuple[str, ...]] = ("TPU", "GPU", "CPU")
     thresholds: ClassVar[tuple[Threshold, ...]] = ()
     silenced_by: ClassVar[tuple[str, ...]] = ()
 

@@ -21,6 +21,7 @@ class ClockSkew(Rule):
     id = "clock-skew"
     title = "Clocks of host and devices"
     needs = ("clocks",)
+    devices = ("TPU", "GPU")
     remedy = "Launches of host and device could not be matched: capture with host tracing on (--host-level 2)."
     thresholds = (
         Threshold(name="early", value=1e-6, unit="seconds", reason="Clocks are read to about a microsecond."),

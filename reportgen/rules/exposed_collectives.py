@@ -32,6 +32,7 @@ class ExposedCollectives(Rule):
     id = "exposed-collectives"
     title = "Exposed communication"
     needs = ("collectives", "op-profile")
+    devices = ("TPU", "GPU")
     thresholds = (
         Threshold(
             name="share",

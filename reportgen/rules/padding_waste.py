@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reportgen.document import Action, Evidence, Threshold
-from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
+from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
 from reportgen.rules.matrix import Diagnosis, Range, copy_saved, diagnoses
 from reportgen.rules.movement import moving_ops
 from reportgen.rules.parts import SHOWN, a_step, op_evidence, op_location, time_saving
@@ -39,7 +39,7 @@ class PaddingWaste(Rule):
 
     id = "padding-waste"
     title = "Padding of dots and convolutions"
-    needs = ("op-profile", "matrix-ops")
+    devices = ("TPU",)
     remedy = (
         "The padding stands in the HLO: capture with HLO protos on (JAX and TensorFlow do so by default), or give the "
         "compiler's dump."
@@ -52,9 +52,12 @@ class PaddingWaste(Rule):
 
     def check(self, evidence: Evidences) -> Outcome:
         """Sum what padding costs over all dots and convolutions whose main cost it is."""
-        if evidence.facts("op-profile").device != "TPU":
-            return NotApplicable("Only TPU lays arrays out in padded tiles.")
-        found = [Waste(one, _copies(evidence, one)) for one in diagnoses(evidence) if one.cause == "padding"]
+        matrix = diagnoses(evidence)
+        if not matrix:
+            return NotApplicable("No dot or convolution ran.")
+        if all(one.op is None for one in matrix):
+            return CannotTell("The layouts of the dots and convolutions were not captured.", self.remedy)
+        found = [Waste(one, _copies(evidence, one)) for one in matrix if one.cause == "padding"]
         found.sort(key=lambda waste: -waste.saved[1])
         share = evidence.share(sum(waste.saved[1] for waste in found))
         if not found or share < evidence.limits["share"]:

@@ -36,6 +36,7 @@ class Resharding(Rule):
     id = "resharding"
     title = "Changes of sharding"
     needs = ("op-profile", "collectives")
+    devices = ("TPU", "GPU")
     thresholds = (
         Threshold(name="share", value=0.05, unit="of device time", reason="Below a twentieth it rarely pays."),
     )

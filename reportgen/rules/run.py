@@ -96,6 +96,10 @@ def refuse_unknown(rules: Sequence[Rule], settings: Settings) -> None:
 
 
 def _outcome(rule: Rule, evidence: Evidences) -> Outcome:
+    profile = evidence.facts("op-profile")
+    if profile is not None and profile.device not in rule.devices:
+        ran = "the host's CPU" if profile.device == "CPU" else f"a {profile.device}"
+        return NotApplicable(f"It speaks of {' and '.join(rule.devices)}; the program ran on {ran}.")
     missing = [need for need in rule.needs if evidence.facts(need) is None]
     if missing:
         return CannotTell(f"The profile holds nothing for it ({', '.join(missing)}).", rule.remedy)

@@ -40,6 +40,7 @@ class SmallCollectives(Rule):
     id = "small-collectives"
     title = "Small collectives"
     needs = ("op-profile", "collectives")
+    devices = ("TPU", "GPU")
     thresholds = (
         Threshold(name="size", value=1 << 20, unit="bytes", reason="Below a MiB latency decides, not bandwidth."),
         Threshold(name="count", value=8, unit="a step and kind", reason="A few small ones are normal."),

@@ -31,6 +31,7 @@ class VmemPressure(Rule):
     id = "vmem-pressure"
     title = "On-chip memory of kernels"
     needs = ("program-memory",)
+    devices = ("TPU",)
     remedy = REMEDY
     thresholds = (
         Threshold(name="limit", value=16 * 2**20, unit="bytes", reason="Scoped VMEM that libtpu allows by default."),
@@ -40,8 +41,6 @@ class VmemPressure(Rule):
     def check(self, evidence: Evidences) -> Outcome:
         """Find the kernel that takes most VMEM on its stack."""
         facts = evidence.facts("program-memory")
-        if facts.device != "TPU":
-            return NotApplicable("Only TPU has VMEM.")
         worst = max(facts.programs, key=lambda program: program.kernel_vmem)
         if not worst.kernel_vmem:
             return NotApplicable("No kernel of the user's own (Pallas) takes VMEM.")
