@@ -85,8 +85,9 @@ def server(
 
 @contextmanager
 def dribble(first: bytes, then: bytes, pause: float) -> Iterator[int]:
-    """Run a server that says something, and then repeats itself for ever; gives its port."""
+    """Run a server that says something, and then repeats itself for longer than anybody waits; gives its port."""
     done = threading.Event()
+    end = time.monotonic() + 5
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -94,10 +95,10 @@ def dribble(first: bytes, then: bytes, pause: float) -> Iterator[int]:
             connection, _ = listener.accept()
             with connection:
                 connection.sendall(first)
-                while then and not done.is_set():
+                while then and not done.is_set() and time.monotonic() < end:
                     connection.sendall(then)
                     time.sleep(pause)
-                done.wait()
+                done.wait(5)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
