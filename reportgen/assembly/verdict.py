@@ -20,11 +20,10 @@ def verdict_of(analysis: Analysis, findings: Sequence[Finding], checks: Sequence
     unknown = sum(check.status == "cannot_tell" for check in checks)
     if "op-profile" not in analysis.results and unknown:
         return f"No op of a program was captured: {unknown} of {len(checks)} checks could not be made. {state}".strip()
-    if unknown:
-        fine = sum(check.status == "fine" for check in checks)
-        are = "check is" if fine == 1 else "checks are"
-        return f"Nothing found that costs much: {fine} {are} fine, {unknown} could not be made. {state}".strip()
-    return f"Nothing found that costs much. {state}".strip()
+    fine = sum(check.status == "fine" for check in checks)
+    more = f", {unknown} could not be made" if unknown else ""
+    are = "check is" if fine == 1 else "checks are"
+    return f"Nothing found that costs much: {fine} {are} fine{more}. {state}".strip()
 
 
 def _sentence(text: str) -> str:
