@@ -60,5 +60,6 @@ def evidence_of(blame: Blame, waited: Waited, means: Means) -> tuple[Evidence, .
         events = ", ".join(
             f"{label.removeprefix('$')} {seconds(ps / PS_PER_SECOND)}" for label, ps in time.events.most_common(3)
         )
-        found.append(Evidence(text=f"Longest events while waiting, over all steps: {events}", table="input_functions"))
+        table = "input_functions" if waited.step_python.functions or waited.loader_python.functions else ""
+        found.append(Evidence(text=f"Longest events while waiting, over all steps: {events}", table=table))
     return tuple(found)
