@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
+from reportgen.errors import UsageError
 from reportgen.rules.base import Rule
 from reportgen.rules.clock_skew import ClockSkew
 from reportgen.rules.compute_bound import ComputeBound
@@ -75,9 +76,21 @@ RULES: tuple[Rule, ...] = (
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """Return the built-in rules and those of installed packages (entry points of group `reportgen.rules`)."""
+    """Return the built-in rules and those of installed packages (entry points of group `reportgen.rules`).
+
+    Raises:
+        UsageError: An installed package's rule cannot be loaded.
+
+    """
     found = {rule.id: rule for rule in RULES}
     for point in sorted(entry_points(group="reportgen.rules"), key=lambda entry: entry.name):
-        rule = point.load()
-        found.setdefault(rule.id, rule() if isinstance(rule, type) else rule)
+        try:
+            loaded = point.load()
+            rule = loaded() if isinstance(loaded, type) else loaded
+            found.setdefault(rule.id, rule)
+        except Exception as error:
+            raise UsageError(
+                f"the rule {point.name!r} ({point.value}) of an installed package cannot be loaded: {error}.",
+                "Repair or remove that package.",
+            ) from error
     return tuple(found.values())

@@ -11,7 +11,7 @@ _ACTIONS = (
     Action(
         text="Donate what the step replaces, and compute activations again instead of keeping them.",
         framework="jax",
-        code="step = jax.jit(jax.checkpoint(train_step), donate_argnums=(0,))",
+        code="layer = jax.checkpoint(layer)\nstep = jax.jit(train_step, donate_argnums=(0,))",
     ),
     Action(text="Split the batch into micro-batches and accumulate gradients; their activations exist one at a time."),
     Action(

@@ -22,6 +22,7 @@ _ACTIONS = (
         text="Give tf.function one signature, and pass tensors, not Python numbers.",
         framework="tensorflow",
         code="@tf.function(input_signature=[tf.TensorSpec([None, 256], tf.float32)], jit_compile=True)\n"
+        "def train_step(batch): ...\n\n"
         "dataset = dataset.batch(128, drop_remainder=True)",
     ),
     Action(

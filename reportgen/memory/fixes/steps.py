@@ -58,7 +58,11 @@ DTYPE = (
         "params = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)  # flax: dtype=jnp.bfloat16",
     ),
     Step("tensorflow", "Use a mixed precision policy.", "tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')"),
-    Step("pytorch_xla", "Run the forward pass under autocast.", "with torch.autocast('xla', dtype=torch.bfloat16):"),
+    Step(
+        "pytorch_xla",
+        "Run the forward pass under autocast.",
+        "with torch.autocast('xla', dtype=torch.bfloat16): loss = model(x)",
+    ),
 )
 
 REMAT = (
