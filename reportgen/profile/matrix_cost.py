@@ -20,6 +20,11 @@ _TILE = LANES * SUBLANES
 _MOVED = {"left": 9.0, "right": 5.0, "result": 12.0}
 _WIDE = 0.75
 _UNITS = 4  # matrix units of a core
+# A window over a batch on lanes contracts its features position by position, in halves of the unit; other sizes take
+# this much longer.
+_HALVES = 64
+_UNALIGNED = 1.3
+_LARGEST_WINDOW = 64
 _OVERLAP = 0.3  # part of the shorter activity that the longer one does not hide
 
 Sizes = Mapping[tuple[str, int], int]
@@ -42,7 +47,24 @@ def cost(layout: MatrixLayout, window: int, unit: int, sizes: Sizes | None = Non
         for (operand, cycles), element_type in zip(_MOVED.items(), layout.element_types, strict=True)
     )
     rows = passes * _rows(layout, window, unit or LANES, new)
-    return max(tiles, rows) + _OVERLAP * min(tiles, rows)
+    slower = _UNALIGNED if unaligned(layout, window, new) is not None else 1.0
+    return slower * (max(tiles, rows) + _OVERLAP * min(tiles, rows))
+
+
+def unaligned(layout: MatrixLayout, window: int, sizes: Sizes | None = None) -> LayoutDimension | None:
+    """Return the contracted features of a convolution whose size costs time although the tile is full; None for none.
+
+    That is so where the batch lies on the lanes and the features on both sides are more than half the unit.
+    """
+    lanes = {entry.operand: entry.role for entry in layout.dimensions if entry.place == 0}
+    if lanes.get("left") != "batch" or not 1 < window <= _LARGEST_WINDOW:
+        return None
+    roles = {(entry.operand, entry.role): entry for entry in layout.dimensions}
+    entry, out = roles.get(("left", "feature in")), roles.get(("result", "feature out"))
+    if entry is None or out is None or out.size <= _HALVES:
+        return None
+    size = (sizes or {}).get((entry.role, entry.size), entry.size)
+    return entry if size > _HALVES and size % _HALVES else None
 
 
 def padded(dimension: LayoutDimension, size: int) -> int:

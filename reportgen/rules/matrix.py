@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from reportgen.analyzers.classes import MATRIX
 from reportgen.analyzers.matrix_ops import MatrixOp
-from reportgen.profile.matrix_cost import LANES, SUBLANES, cost, padded
+from reportgen.profile.matrix_cost import LANES, SUBLANES, cost, padded, unaligned
 from reportgen.profile.matrix_unit import LayoutDimension, MatrixLayout
 from reportgen.rules.base import Evidences
 
@@ -27,7 +27,8 @@ _MAYBE_MATRIX = frozenset({"custom-call", "custom fusion", "output fusion", "loo
 # A tile that a dimension barely enters can be left out; one that is mostly full had better be filled.
 _BARELY = 0.12
 _PASSES = {"high": 3, "highest": 6}
-_USEFUL = 0.8
+# Below it the law's own error is as large as what it predicts.
+_LEAST = 0.1
 _FEW = 0.2
 _FAST_ENOUGH = 0.5
 # A dot so far below the ridge waits for its weights, however its few rows are padded.
@@ -47,7 +48,7 @@ class Change:
     target: int
 
     def __str__(self) -> str:
-        return f"{self.role} {self.size} is padded to {self.padded_size}: make it {self.target}"
+        return f"{self.role} {self.size} takes the time of {self.padded_size}: make it {self.target}"
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,9 @@ def diagnose(row: dict[str, Any], op: MatrixOp | None, kind: str, ridge: float |
             once, often = (cost(op.layout, op.window, op.unit, passes=n) for n in (1, _PASSES[op.precision]))
             likely = 1 - once / often
             options.append((likely, "precision", (0.7 * likely, likely, min(0.98, 1.3 * likely)), ()))
-        changes = padding_changes(op.layout)
+        changes = padding_changes(op.layout, op.window)
         starved = kind == "dot" and ridge is not None and float(row["intensity"]) < _STARVED * ridge
-        if changes and not starved and useful_share(op.layout) <= _USEFUL and (likely := saved_by(op, changes)) > 0:
+        if changes and not starved and (likely := saved_by(op, changes)) > _LEAST:
             options.append((likely, "padding", (0.6 * likely, likely, min(0.98, 1.5 * likely)), changes))
     if options:
         _, cause, saved, changes = max(options, key=lambda option: option[0])
@@ -136,11 +137,6 @@ def _limit(row: dict[str, Any], ridge: float | None) -> Cause:
     return "low"
 
 
-def useful_share(layout: MatrixLayout) -> float:
-    """Return the useful share of an op's padded work: the product over its dimensions' roles."""
-    return math.prod(entry.size / entry.padded_size for entry in _work(layout) if entry.padded_size)
-
-
 def _work(layout: MatrixLayout) -> list[LayoutDimension]:
     """Return the dimensions whose padding costs time: those of the result, and what the left operand contracts.
 
@@ -157,7 +153,7 @@ def _work(layout: MatrixLayout) -> list[LayoutDimension]:
     return [*(sparse.get((entry.role, entry.size), entry) for entry in result), *contracted]
 
 
-def padding_changes(layout: MatrixLayout) -> tuple[Change, ...]:
+def padding_changes(layout: MatrixLayout, window: int) -> tuple[Change, ...]:
     """Return the dimensions whose padding costs time, each with the size to choose, the worst first.
 
     None where no size is known to help: with features on the lanes of the operand and the batch on those of the result,
@@ -173,6 +169,11 @@ def padding_changes(layout: MatrixLayout) -> tuple[Change, ...]:
         floor = entry.padded_size - (LANES if entry.place == 0 else min(SUBLANES, entry.padded_size))
         barely = floor > 0 and (entry.size - floor) / entry.size <= _BARELY
         found.append(Change(entry.role, entry.size, entry.padded_size, floor if barely else entry.padded_size))
+    if (odd := unaligned(layout, window)) is not None:
+        full = math.ceil(odd.size / LANES) * LANES
+        barely = full > LANES and (odd.size - full + LANES) / odd.size <= _BARELY
+        found = [change for change in found if change.role != odd.role]
+        found.append(Change(odd.role, odd.size, full, full - LANES if barely else full))
     return tuple(sorted(found, key=lambda change: change.size / change.padded_size))
 
 

@@ -44,11 +44,7 @@ class PaddingWaste(Rule):
         "The padding stands in the HLO: capture with HLO protos on (JAX and TensorFlow do so by default), or give the "
         "compiler's dump."
     )
-    thresholds = (
-        Threshold(
-            name="share", value=0.02, unit="of device time", reason="Less than a fiftieth is not worth a new shape."
-        ),
-    )
+    thresholds = (Threshold(name="share", value=0.03, unit="of device time", reason="Less is not worth a new shape."),)
 
     def check(self, evidence: Evidences) -> Outcome:
         """Sum what padding costs over all dots and convolutions whose main cost it is."""
