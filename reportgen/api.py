@@ -20,6 +20,7 @@ from reportgen.assembly.live_memory import live_memory_document, with_live_memor
 from reportgen.document import ReportDocument
 from reportgen.errors import UsageError
 from reportgen.output import atomic, write_files
+from reportgen.redact import Redactor, clean_run, redacted, refuse_leaks
 from reportgen.renderers import render
 from reportgen.rules import all_rules
 from reportgen.rules.run import run_rules
@@ -80,6 +81,7 @@ def report(
     formats: Sequence[str] = FORMATS,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    redactor: Redactor | None = None,
 ) -> Written:
     """Analyze a profile and write its report.
 
@@ -89,47 +91,61 @@ def report(
         formats: Which of them.
         settings: The run's settings.
         progress: Called with the number of hosts done and of all.
+        redactor: Replaces names in the document and the trace, after the analysis.
 
     Raises:
         InputError: There is no profile, or none that can be read.
         UsageError: A format, rule or threshold is unknown, or the folder cannot be written.
+        ReportgenError: A name that was replaced is left in a file, which is not written then.
 
     """
     settings = settings or Settings()
     _refuse_unknown(formats)
+    rendered_formats = [name for name in formats if name != "trace"]
     if (memory := memory_profile_at(str(path))) is not None:
-        return write_document(live_memory_document(memory), output, [name for name in formats if name != "trace"])
+        return write_document(live_memory_document(memory), output, rendered_formats, redactor)
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
-    written = write_document(document, output, [name for name in formats if name != "trace"])
+    written = write_document(document, output, rendered_formats, redactor)
     if "trace" not in formats:
         return written
     target = Path(output) / _FILE_NAMES["trace"]
-    with atomic(target) as temporary, temporary.open("wb") as stream:
-        _write_trace(run, settings, document, stream)
+    with atomic(target) as temporary:
+        with temporary.open("wb") as stream:
+            _write_trace(run, settings, written.document, stream, redactor)
+        if redactor is not None:
+            refuse_leaks({target.name: temporary.read_bytes()}, redactor)
     return replace(written, files=(*written.files, target))
 
 
-def write_document(document: ReportDocument, output: str | Path, formats: Sequence[str]) -> Written:
-    """Render a document and write the files.
+def write_document(
+    document: ReportDocument, output: str | Path, formats: Sequence[str], redactor: Redactor | None = None
+) -> Written:
+    """Render a document and write the files, with names replaced where a redactor is given.
 
     Raises:
         UsageError: A format is unknown, or the folder cannot be written.
+        ReportgenError: A name that was replaced is left in a file; then nothing is written.
 
     """
+    document = redacted(document, redactor)
     rendered_ = [render(document, name) for name in formats]
+    refuse_leaks({name: content for result in rendered_ for name, content in result.files.items()}, redactor)
     files = tuple(file for result in rendered_ for file in write_files(Path(output), result.files))
     return Written(document, files, tuple(warning for result in rendered_ for warning in result.warnings))
 
 
-def rendered(document: ReportDocument, name: str) -> bytes:
-    """Return a document in one format, as the content of its file.
+def rendered(document: ReportDocument, name: str, redactor: Redactor | None = None) -> bytes:
+    """Return a document in one format, as the content of its file, with names replaced where a redactor is given.
 
     Raises:
         UsageError: The format is unknown.
+        ReportgenError: A name that was replaced is left.
 
     """
-    return next(iter(render(document, name).files.values()))
+    files = render(redacted(document, redactor), name).files
+    refuse_leaks(files, redactor)
+    return next(iter(files.values()))
 
 
 def oom(
@@ -172,25 +188,31 @@ def oom_document_of(
 
 
 def report_bytes(
-    path: str | Path, name: str, settings: Settings | None = None, progress: Progress | None = None
+    path: str | Path,
+    name: str,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    redactor: Redactor | None = None,
 ) -> bytes:
-    """Analyze a profile and return its report in one format.
+    """Analyze a profile and return its report in one format, with names replaced where a redactor is given.
 
     Raises:
         InputError: There is no profile, or none that can be read.
         UsageError: The format, a rule or a threshold is unknown.
+        ReportgenError: A name that was replaced is left.
 
     """
     settings = settings or Settings()
     _refuse_unknown([name])
     if (memory := memory_profile_at(str(path))) is not None:
-        return rendered(live_memory_document(memory), name)
+        return rendered(live_memory_document(memory), name, redactor)
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     if name != "trace":
-        return rendered(document, name)
+        return rendered(document, name, redactor)
     stream = io.BytesIO()
-    _write_trace(run, settings, document, stream)
+    _write_trace(run, settings, redacted(document, redactor), stream, redactor)
+    refuse_leaks({_FILE_NAMES["trace"]: stream.getvalue()}, redactor)
     return stream.getvalue()
 
 
@@ -208,12 +230,15 @@ def _with_what_lies_beside(run: Run, document: ReportDocument) -> ReportDocument
     return with_live_memory(document, memory_profiles_beside(run))
 
 
-def _write_trace(run: Run, settings: Settings, document: ReportDocument, stream: BinaryIO) -> None:
+def _write_trace(
+    run: Run, settings: Settings, document: ReportDocument, stream: BinaryIO, redactor: Redactor | None = None
+) -> None:
     """Write a run's trace for Perfetto with the findings of its document; the document names hosts that are missing."""
     from reportgen.exporters.limits import TraceLimits  # noqa: PLC0415
     from reportgen.exporters.of_run import write_run_trace  # noqa: PLC0415
 
-    write_run_trace(run, settings, stream, TraceLimits(), document.findings)
+    with clean_run(run, redactor) as clean:
+        write_run_trace(clean, settings, stream, TraceLimits(), document.findings)
 
 
 def _refuse_unknown(formats: Sequence[str]) -> None:

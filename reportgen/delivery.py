@@ -13,12 +13,13 @@ from reportgen.document import ReportDocument, from_json
 from reportgen.errors import InputError, UsageError
 from reportgen.gate import Budgets, GateResult, read_budgets
 from reportgen.gate import check as hold
+from reportgen.redact import Redactor, redacted
 from reportgen.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from reportgen.redact import Redactor
+__all__ = ["check", "compare", "frame", "open_document", "redacted"]
 
 _MOST_BYTES = 1 << 28
 
@@ -73,7 +74,10 @@ def check(
 
 
 def compare(
-    *reports: str | Path | ReportDocument, error_rate: float = ERROR_RATE, min_effect: float = MIN_EFFECT
+    *reports: str | Path | ReportDocument,
+    error_rate: float = ERROR_RATE,
+    min_effect: float = MIN_EFFECT,
+    redactor: Redactor | None = None,
 ) -> ReportDocument:
     """Compare reports; the last one is the new one, those before it are captures of the base.
 
@@ -81,6 +85,7 @@ def compare(
         reports: Documents, `report.json` files or profiles; two at least.
         error_rate: With three bases or more, the share of repeats that may be called a change.
         min_effect: With fewer, the smallest relative change that is called one.
+        redactor: Replaces the names in all of them first.
 
     Returns:
         A document of its own, with verdict, causes, findings and ops; `extra["comparison"]` is for programs.
@@ -92,17 +97,8 @@ def compare(
     """
     if len(reports) < 2:
         raise UsageError(f"expected a base and a new report, found {len(reports)} in all.")
-    *bases, new = (open_document(one) for one in reports)
+    *bases, new = (redacted(open_document(one), redactor) for one in reports)
     return comparison_document(compared(bases, new, Options(error_rate=error_rate, min_effect=min_effect)))
-
-
-def redacted(report: ReportDocument, redactor: Redactor | None) -> ReportDocument:
-    """Return a report with its names replaced; as it is where nothing replaces them."""
-    if redactor is None:
-        return report
-    from reportgen.redact import redact_document  # noqa: PLC0415 - reads the words of all texts
-
-    return redact_document(report, redactor)
 
 
 def frame(report: ReportDocument, table: str) -> pd.DataFrame:

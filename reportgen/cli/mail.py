@@ -54,6 +54,7 @@ def mail(
     """Write a report as a mail (.eml) and, with --smtp, send it."""
     from reportgen import delivery, mailing  # noqa: PLC0415
     from reportgen.errors import UsageError  # noqa: PLC0415
+    from reportgen.redact import refuse_leaks  # noqa: PLC0415
     from reportgen.renderers.mail import NAME, render_mail  # noqa: PLC0415
 
     server = mailing.Server.of(smtp, tls, ca_file) if smtp else None
@@ -68,7 +69,7 @@ def mail(
     redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
     document = delivery.redacted(delivery.open_document(report), redactor)
     rendered = render_mail(document, envelope=envelope, link=link, attach=attach, max_bytes=limit)
-    redaction.refuse_leaks(rendered.files, redactor)
+    refuse_leaks(rendered.files, redactor)
     for warning in rendered.warnings:
         common.warn(warning)
     content = rendered.files[NAME]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reportgen.cli import common
+from reportgen.cli import common, redaction
 
 
 def oom(
@@ -26,6 +26,9 @@ def oom(
     ] = "html,md,json",
     dump: Annotated[Path | None, typer.Option(help="Dump folder that belongs to the log.")] = None,
     hbm_capacity: common.HbmCapacity = None,
+    redact: redaction.Redact = False,
+    redact_key: redaction.RedactKey = None,
+    redact_shapes: redaction.RedactShapes = False,
 ) -> None:
     """Say what filled the memory, and ways to fit with the bytes that each saves."""
     from reportgen import api  # noqa: PLC0415
@@ -37,9 +40,10 @@ def oom(
         raise typer.Exit(2)
     text = sys.stdin.buffer.read().decode("utf-8", "replace") if source == "-" else None
     capacity = int(hbm_capacity) if hbm_capacity else None
+    redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
     document = api.oom_document_of(source, text=text, dump=dump, capacity=capacity)
     if output == "-":
-        write_stdout(api.rendered(document, chosen[0]))
+        write_stdout(api.rendered(document, chosen[0], redactor))
         return
-    written = api.write_document(document, output, chosen)
+    written = api.write_document(document, output, chosen, redactor)
     common.tell(written)

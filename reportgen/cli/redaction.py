@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,20 +27,3 @@ def redactor_of(redact: bool, key: Path | None, shapes: bool) -> Redactor | None
     from reportgen.redact import Redactor, load_key  # noqa: PLC0415
 
     return Redactor(load_key(key), hide_shapes=shapes)
-
-
-def refuse_leaks(files: Mapping[str, bytes], redactor: Redactor | None) -> None:
-    """Refuse to write files that still hold a replaced name.
-
-    Raises:
-        ReportgenError: One does.
-
-    """
-    from reportgen.errors import ReportgenError  # noqa: PLC0415
-    from reportgen.redact import leaks  # noqa: PLC0415
-
-    if redactor is not None and (found := leaks(files, redactor)):
-        raise ReportgenError(
-            f"redaction failed: {len(found)} names were left ({', '.join(found[:3])}). Nothing was written.",
-            "This is a fault of reportgen: please report where such a name stands, without the name.",
-        )

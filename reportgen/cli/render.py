@@ -33,6 +33,7 @@ def render(
     from reportgen import delivery  # noqa: PLC0415
     from reportgen.errors import UsageError  # noqa: PLC0415
     from reportgen.output import write_files, write_stdout  # noqa: PLC0415
+    from reportgen.redact import refuse_leaks  # noqa: PLC0415
 
     chosen = common.split([to])
     if not chosen or set(chosen) - set(FORMATS):
@@ -46,7 +47,7 @@ def render(
         files |= rendered.files
         for warning in rendered.warnings:
             common.warn(warning)
-    redaction.refuse_leaks(files, redactor)
+    refuse_leaks(files, redactor)
     if output == "-":
         if len(files) != 1:
             raise UsageError(f"-o - writes exactly one file, found {len(files)}.", "Give --to html, md, json or mail.")

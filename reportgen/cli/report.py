@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reportgen.cli import common
+from reportgen.cli import common, redaction
 
 _SERVER = "grpc://"
 
@@ -34,6 +34,9 @@ def report(
     settings_file: common.SettingsFile = None,
     jobs: common.Jobs = 0,
     strict: common.Strict = False,
+    redact: redaction.Redact = False,
+    redact_key: redaction.RedactKey = None,
+    redact_shapes: redaction.RedactShapes = False,
 ) -> None:
     """Analyse a profile and write its report: HTML, Markdown, JSON and a trace for Perfetto."""
     if list_runs:
@@ -56,6 +59,7 @@ def report(
         file=settings_file,
     )
     chosen = common.split([formats])
+    redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
     if path.startswith(_SERVER):
         path = _captured(path, output)
     to_stdout = output == "-"
@@ -64,9 +68,9 @@ def report(
         raise typer.Exit(2)
     with common.progress_bar("Analysing") as progress:
         if to_stdout:
-            write_stdout(api.report_bytes(path, chosen[0], settings, progress))
+            write_stdout(api.report_bytes(path, chosen[0], settings, progress, redactor))
             return
-        written = api.report(path, output, chosen, settings, progress)
+        written = api.report(path, output, chosen, settings, progress, redactor)
     common.tell(written)
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reportgen.cli import common
+from reportgen.cli import common, redaction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reportgen.document import Finding
+    from reportgen.redact import Redactor
 
 _LEVEL_HELP = "1: steps, modules, counters; 2: also ops and framework ops; 3: also source lines and host threads."
 
@@ -28,24 +29,29 @@ def trace(
     report: Annotated[Path | None, typer.Option(help="A report.json whose findings the trace marks.")] = None,
     peak_flops: common.PeakFlops = None,
     hbm_bandwidth: common.HbmBandwidth = None,
+    redact: redaction.Redact = False,
+    redact_key: redaction.RedactKey = None,
+    redact_shapes: redaction.RedactShapes = False,
 ) -> None:
     """Write a trace that ui.perfetto.dev opens: all hosts, cores, threads and counters in one file."""
     from reportgen.exporters.limits import Level, TraceLimits  # noqa: PLC0415
     from reportgen.exporters.of_run import write_run_trace  # noqa: PLC0415
     from reportgen.output import atomic  # noqa: PLC0415
+    from reportgen.redact import clean_run  # noqa: PLC0415
     from reportgen.sources.locate import find_run  # noqa: PLC0415
 
     settings = common.make_settings(run=run, hosts=host, peak_flops=peak_flops, hbm_bandwidth=hbm_bandwidth)
     limits = TraceLimits(max_events, _range(steps), level=Level(level))
-    found = find_run(path, settings.run, settings.hosts)
-    findings = _findings(report)
-    if output == "-":
-        import sys  # noqa: PLC0415
+    redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
+    findings = _findings(report, redactor)
+    with clean_run(find_run(path, settings.run, settings.hosts), redactor) as found:
+        if output == "-":
+            import sys  # noqa: PLC0415
 
-        summary, unread = write_run_trace(found, settings, sys.stdout.buffer, limits, findings)
-    else:
-        with atomic(Path(output)) as temporary, temporary.open("wb") as stream:
-            summary, unread = write_run_trace(found, settings, stream, limits, findings)
+            summary, unread = write_run_trace(found, settings, sys.stdout.buffer, limits, findings)
+        else:
+            with atomic(Path(output)) as temporary, temporary.open("wb") as stream:
+                summary, unread = write_run_trace(found, settings, stream, limits, findings)
     for message in unread:
         common.warn(message)
     common.warn(f"{output}: {summary}")
@@ -66,13 +72,14 @@ def _range(text: str) -> tuple[int, int] | None:
     return found
 
 
-def _findings(report: Path | None) -> Sequence[Finding]:
+def _findings(report: Path | None, redactor: Redactor | None) -> Sequence[Finding]:
     from reportgen.document import from_json  # noqa: PLC0415
     from reportgen.errors import InputError  # noqa: PLC0415
+    from reportgen.redact import redacted  # noqa: PLC0415
 
     if report is None:
         return ()
     try:
-        return from_json(report.read_bytes(), report.name).findings
+        return redacted(from_json(report.read_bytes(), report.name), redactor).findings
     except OSError as error:
         raise InputError(f"{report}: cannot be read ({error.strerror}).") from None

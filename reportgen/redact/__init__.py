@@ -4,11 +4,14 @@ What is known to be the compiler's, a framework's or a runtime's own stays (`all
 shapes; all the rest is replaced. The same name gives the same pseudonym under the same key.
 """
 
-from reportgen.redact.document import redact_document
+from reportgen.redact.document import redact_document, redacted
 from reportgen.redact.key import load_key
-from reportgen.redact.leaks import leaks
+from reportgen.redact.leak_search import leaks, refuse_leaks
 from reportgen.redact.redactor import Redactor
-from reportgen.redact.run import redacted_run
+from reportgen.redact.run import clean_run, redacted_run
 from reportgen.redact.space import redact_space
 
-__all__ = ["Redactor", "leaks", "load_key", "redact_document", "redact_space", "redacted_run"]
+__all__ = [
+    "Redactor", "clean_run", "leaks", "load_key", "redact_document", "redact_space", "redacted",
+    "redacted_run", "refuse_leaks",
+]  # fmt: skip

@@ -21,8 +21,8 @@ class Mode(Enum):
     """What a text of the document is.
 
     KEEP: a word of the schema or of our own. PROSE: a sentence, which may name things. LABEL: a few words, or a name.
-    NAME: names from the profile. HOST: one host. IDENT: an id that may be made of a name. HASH: a digest. CELL: as the
-    column or `display` beside it says.
+    NAME: names from the profile. HOST: one host. RUN: the run. IDENT: an id that may be made of a name. HASH: a digest.
+    CELL: as the column or `display` beside it says.
     """
 
     KEEP = auto()
@@ -30,6 +30,7 @@ class Mode(Enum):
     LABEL = auto()
     NAME = auto()
     HOST = auto()
+    RUN = auto()
     IDENT = auto()
     HASH = auto()
     CELL = auto()
@@ -63,7 +64,7 @@ MODES: dict[type, dict[str, Mode]] = {
     parts.Notice: {"text": _P, "code": _P},
     parts.Plane: {"host": _H, "name": _N},
     parts.ProfileInfo: {
-        "name": _H, "hosts": _H, "device_type": _N, "framework": _K, "step_source": _P, "captured_at": _K,
+        "name": Mode.RUN, "hosts": _H, "device_type": _N, "framework": _K, "step_source": _P, "captured_at": _K,
         "timeline_basis": _K, "versions": _N, "options": _N, "warnings": _P,
     },
     parts.ReportDocument: {"title": _P, "verdict": _P, "oom": _L, "extra": _L},
@@ -80,9 +81,15 @@ MODES: dict[type, dict[str, Mode]] = {
     parts.TimelineBlock: {"timeline": _I},
 }  # fmt: skip
 _OURS = ("thresholds",)  # tables that hold nothing of a profile
+_SAID = ("title", "summary")  # of a finding, also in the trace
 _SLUG = re.compile(r"[^a-z0-9]+")
 # Columns of tables of layouts that tell a shape.
 _SHAPES = frozenset(("size", "padded_size", "padding"))
+
+
+def redacted(document: ReportDocument, redactor: Redactor | None) -> ReportDocument:
+    """Return a report with its names replaced; as it is where nothing replaces them."""
+    return document if redactor is None else redact_document(document, redactor)
 
 
 def redact_document(document: ReportDocument, redactor: Redactor) -> ReportDocument:
@@ -94,19 +101,19 @@ def redact_document(document: ReportDocument, redactor: Redactor) -> ReportDocum
     redactor.add_hosts([*profile.hosts, *(plane.host for plane in profile.planes)])
     if profile.name and profile.name.lower() not in vocabulary():
         redactor.add_hosts([profile.name])
-    extra = redact_excerpt(document.extra, redactor)
-    kept = {key: extra[key] for key in (EXCERPT,) if key in extra}
-    document = msgspec.structs.replace(
-        document, title=_title(document, redactor), extra={key: extra[key] for key in extra.keys() - kept}
-    )
-    _Walk(redactor, frozenset()).struct(document)  # only to learn which names there are
-    found = _Walk(redactor, frozenset(redactor.replaced)).struct(document)
-    return msgspec.structs.replace(found, extra=found.extra | kept)
+    extra = {key: value for key, value in document.extra.items() if key != EXCERPT}
+    document_ = msgspec.structs.replace(document, title=_title(document, redactor), extra=extra)
+    names = redactor.fresh()
+    _Walk(names, frozenset()).struct(document_)  # only to learn which names there are
+    found = _Walk(redactor, frozenset(names.replaced)).struct(document_)
+    pairs = zip(document.findings, found.findings, strict=True)
+    sentences = {text: getattr(new, field) for old, new in pairs for field in _SAID if (text := getattr(old, field))}
+    return msgspec.structs.replace(found, extra=found.extra | redact_excerpt(document.extra, redactor, sentences))
 
 
 def _title(document: ReportDocument, redactor: Redactor) -> str:
     name = document.profile.name
-    return document.title.replace(name, redactor.host(name)) if name else document.title
+    return document.title.replace(name, redactor.whole(name, "run")) if name else document.title
 
 
 class _Walk:
@@ -174,6 +181,8 @@ class _Walk:
                 return redactor.prose(text, self._deny)
             case Mode.HOST:
                 return redactor.host(text)
+            case Mode.RUN:
+                return redactor.whole(text, "run")
             case Mode.IDENT:
                 return self._ident(text)
             case Mode.HASH:

@@ -49,6 +49,10 @@ class Redactor:
         self.hide_shapes = hide_shapes
         self.replaced: dict[str, str] = {}
 
+    def fresh(self) -> Redactor:
+        """Return one with the same pseudonyms that has replaced nothing yet."""
+        return Redactor(self._key, hide_shapes=self.hide_shapes, hosts=self._hosts)
+
     def add_hosts(self, names: Iterable[str]) -> None:
         """Tell names of hosts."""
         self._hosts.update(filter(None, names))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from reportgen.errors import InputError
 from reportgen.redact.redactor import Redactor
@@ -20,9 +23,24 @@ def redacted_run(run: Run, redactor: Redactor, folder: Path) -> Run:
         InputError: A file cannot be read, or is no XSpace.
 
     """
-    redactor.add_hosts([run.name, *(file.host for file in run.files)])
+    redactor.add_hosts(file.host for file in run.files)
     files = tuple(_redacted(file, number, redactor, folder) for number, file in enumerate(run.files))
-    return Run(redactor.host(run.name), files)
+    return Run(redactor.whole(run.name, "run"), files)
+
+
+@contextmanager
+def clean_run(run: Run, redactor: Redactor | None) -> Iterator[Run]:
+    """Give a run whose files are redacted, as long as the context lasts; the run itself where nothing redacts it.
+
+    Raises:
+        InputError: A file cannot be read, or is no XSpace.
+
+    """
+    if redactor is None:
+        yield run
+        return
+    with TemporaryDirectory(prefix="reportgen-") as folder:
+        yield redacted_run(run, redactor, Path(folder))
 
 
 def _redacted(file: HostFile, number: int, redactor: Redactor, folder: Path) -> HostFile:

@@ -6,8 +6,9 @@ import base64
 import gzip
 import io
 import json
+import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email import message_from_bytes, policy
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 
 from reportgen.api import analyze
+from reportgen.cli import main
 from reportgen.comparison import compare, comparison_document
 from reportgen.comparison.op import read_ops
 from reportgen.document import ReportDocument, from_json, to_json
@@ -80,8 +82,7 @@ def unpacked(content: bytes) -> Iterator[bytes]:
         for part in message_from_bytes(content, policy=policy.default).walk():
             if isinstance(payload := part.get_payload(decode=True), bytes):
                 yield from unpacked(payload)
-    elif content.startswith(b"{") and b"gzip_base64" in content:
-        packed = json.loads(content)["extra"]["trace_excerpt"]["gzip_base64"]
+    for packed in re.findall(rb"H4sI[A-Za-z0-9+/=]{40,}", content):
         yield from unpacked(base64.b64decode(packed))
 
 
@@ -289,6 +290,7 @@ def test_leaks_are_found_in_packed_and_escaped_files() -> None:
     files = {
         "plain": b"x zorkmid-host", "gz": packed, "zip": archive.getvalue(), "json": json.dumps("élan").encode(),
         "html": b"&eacute;lan", "clean": b"nothing here",
+        "base64": b'{"x": "' + base64.b64encode(gzip.compress(b"zorkmid-host " * 9)) + b'"}',
     }  # fmt: skip
     assert {one.partition(":")[0] for one in leaks(files, redactor)} == set(files) - {"clean"}
 
@@ -321,3 +323,65 @@ def test_a_damaged_profile_is_refused(tmp_path: Path) -> None:
 def test_a_report_without_anything_can_be_redacted() -> None:
     empty = msgspec.structs.replace(realistic(), metrics={}, tables={}, findings=(), cards={}, charts={}, sections=())
     assert redact_document(empty, Redactor(KEY)).metrics == {}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs reportgen in an empty folder; gives the exit code."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> int:
+        monkeypatch.setattr("sys.argv", ["reportgen", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "LOGS", "--format", "html,md,json,trace", "-o", "out"),
+        ("trace", "LOGS", "-o", "out/trace.json.gz"),
+        ("trace", "LOGS", "--report", "plain/report.json", "-o", "out/trace.json.gz"),
+        ("render", "plain/report.json", "--to", "html,md,json,mail,csv", "-o", "out"),
+        ("compare", "plain/report.json", "plain/report.json", "-o", "out"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_leave_nothing_planted(
+    planted: tuple[Path, Planted], run: Callable[..., int], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    folder, names = planted
+    assert run("report", str(folder), "--format", "json", "-o", "plain") == 0
+    arguments = [str(folder) if one == "LOGS" else one for one in command]
+    assert run(*arguments, "--redact", "--redact-key", "key") == 0
+    files = {str(path): path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert files
+    left = [
+        (file, name)
+        for file, content in files.items()
+        for text in (file.removeprefix(str(tmp_path)).encode(), *unpacked(content))
+        for name in names.used
+        if name.encode() in text.lower()
+    ]
+    assert left == []
+
+
+def test_a_report_to_stdout_is_redacted_too(
+    planted: tuple[Path, Planted], run: Callable[..., int], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for form in ("json", "trace"):
+        assert run("report", str(planted[0]), "--format", form, "-o", "-", "--redact") == 0
+        out = capfdbinary.readouterr().out
+        assert len(out) > 1000
+        assert not [name for text in unpacked(out) for name in planted[1].used if name.encode() in text.lower()]
+
+
+def test_a_leak_into_the_trace_is_not_written(
+    planted: tuple[Path, Planted], run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reportgen.redact.run.redact_space", lambda content, redactor, name: content)
+    assert run("report", str(planted[0]), "--format", "trace", "-o", "out", "--redact") == 1
+    assert not list((tmp_path / "out").glob("*"))

@@ -101,7 +101,7 @@ def test_redacted(run: Callable[..., int], tmp_path: Path) -> None:
 
 
 def test_a_leak_is_not_written(run: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reportgen.redact.leaks", lambda files, redactor: ("report.html: somebody",))
+    monkeypatch.setattr("reportgen.redact.leak_search.leaks", lambda files, redactor: ("report.html: somebody",))
     assert run("report.json", "--redact") == 1
     assert not (tmp_path / "out").exists()
 

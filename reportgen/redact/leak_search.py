@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import gzip
 import html
 import io
@@ -9,13 +11,16 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from email import message_from_bytes, policy
 
+from reportgen.errors import ReportgenError
 from reportgen.redact.redactor import Redactor
 from reportgen.redact.words import allowed, vocabulary
 
 _WORD = re.compile(r"[\w$][\w$.\-]*")
 _PART = re.compile(r"[^\W_]+")
+_PACKED = re.compile(r"H4sI[A-Za-z0-9+/]{40,}")  # gzip in base64
 _SHORTEST = 3
 _DEEPEST = 4
 
@@ -33,6 +38,20 @@ def leaks(files: Mapping[str, bytes], redactor: Redactor) -> tuple[str, ...]:
             seen |= _hits(text, wanted)
         found += [f"{name}: {one}" for one in sorted(seen)]
     return tuple(found)
+
+
+def refuse_leaks(files: Mapping[str, bytes], redactor: Redactor | None) -> None:
+    """Refuse files that still hold a replaced name; where nothing was replaced there is nothing to refuse.
+
+    Raises:
+        ReportgenError: One does.
+
+    """
+    if redactor is not None and (found := leaks(files, redactor)):
+        raise ReportgenError(
+            f"redaction failed: {len(found)} names were left ({', '.join(found[:3])}). Nothing was written.",
+            "This is a fault of reportgen: please report where such a name stands, without the name.",
+        )
 
 
 def _ordinary(name: str) -> bool:
@@ -57,6 +76,9 @@ def _texts(content: bytes, depth: int) -> Iterator[str]:
         return
     text = content.decode("utf-8", errors="replace")
     yield text
+    for packed in _PACKED.findall(text) if depth else ():
+        with suppress(binascii.Error):
+            yield from _texts(base64.b64decode(packed + "=" * (-len(packed) % 4)), depth - 1)
     if "&" in text:
         yield html.unescape(text)
     if "\\u" in text:
