@@ -72,6 +72,7 @@ WORK = {
     "padding-features-in-over": 256 / 257,
     "padding-batch-over": 128 / 130,
     "padding-batch-under": 1.28,
+    "padding-unaligned": 1.28,
     "padding-narrow": 2.0,
 }
 COMPILED = {
@@ -83,6 +84,7 @@ COMPILED = {
     "padding-features-in-over": "padding-waste",
     "padding-batch-over": "padding-waste",
     "padding-batch-under": "padding-waste",
+    "padding-unaligned": "padding-waste",
     "padding-narrow": "padding-waste",
     "precision-dot-highest": "precision",
     "precision-dot-high": "precision",

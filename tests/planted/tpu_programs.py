@@ -370,6 +370,7 @@ PAIRS = {
     ),
     "padding-batch-over": Pair("padding-waste", convolution(130, 32, 64, 64), convolution(128, 32, 64, 64), 128 / 130),
     "padding-batch-under": Pair("padding-waste", convolution(100, 32, 64, 64), convolution(128, 32, 64, 64), 1.28),
+    "padding-unaligned": Pair("padding-waste", convolution(256, 32, 100, 128), convolution(256, 32, 128, 128), 1.28),
     "padding-narrow": Pair("padding-waste", convolution(64, 32, 128, 64), convolution(64, 32, 128, 128), 2.0),
     "precision-dot-highest": Pair(
         "precision", dot(4096, 4096, 4096, F32, precision="highest"), dot(4096, 4096, 4096, F32)
