@@ -19,6 +19,7 @@ from reportgen.mailing import USER as USER_VARIABLE
 from reportgen.mailing import Login, Server, login_of, send
 from reportgen.renderers.envelope import Envelope, addresses
 from reportgen.renderers.mail import render_mail
+from tests.conftest import ROOT
 from tests.mail.reading import part, read, shape
 from tests.mail.servers import HOST, PASSWORD, USER, Authority, Box, dribble, server
 from tests.renderers.documents import realistic
@@ -313,3 +314,17 @@ def test_half_a_login_and_an_absent_file_are_refused(tmp_path: Path) -> None:
         login_of({USER_VARIABLE: "user"})
     with pytest.raises(UsageError, match="cannot be read"):
         login_of({}, tmp_path / "absent")
+
+
+def test_the_documented_program_sends(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "mail.md").read_text(encoding="utf-8").split("## From Python")[1]
+    lines = [line[4:] for line in text.splitlines() if line.startswith("    ")]
+    program = "import os\nfrom datetime import UTC, datetime\n" + "\n".join(lines)
+    (report.parent / "out").mkdir()
+    (report.parent / "out" / "report.json").write_bytes(report.read_bytes())
+    monkeypatch.chdir(report.parent)
+    box = Box()
+    with server(box) as port:
+        monkeypatch.setattr(Server, "of", lambda _: Server(HOST, port, "none"))
+        exec(compile(program, "docs/mail.md", "exec"), {})
+    assert box.taken[0].rcpt_tos == [TO]
