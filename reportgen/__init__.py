@@ -16,30 +16,44 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reportgen.api import Written, analyze, load, report
     from reportgen.capture.in_program import StepProfiler, keras_callback, profiled
+    from reportgen.delivery import check, compare, frame, open_document, redacted
+    from reportgen.redact import Redactor
     from reportgen.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = [
+    "Redactor",
     "Settings",
     "StepProfiler",
     "Written",
     "__version__",
     "analyze",
+    "check",
+    "compare",
+    "frame",
     "keras_callback",
     "load",
+    "open_document",
     "profiled",
+    "redacted",
     "report",
 ]
 
 # Loaded when first used, so that `import reportgen` and `reportgen --help` stay fast.
 _HOMES = {
+    "Redactor": "reportgen.redact",
     "Settings": "reportgen.settings",
     "StepProfiler": "reportgen.capture.in_program",
     "Written": "reportgen.api",
     "analyze": "reportgen.api",
+    "check": "reportgen.delivery",
+    "compare": "reportgen.delivery",
+    "frame": "reportgen.delivery",
     "keras_callback": "reportgen.capture.in_program",
     "load": "reportgen.api",
+    "open_document": "reportgen.delivery",
     "profiled": "reportgen.capture.in_program",
+    "redacted": "reportgen.delivery",
     "report": "reportgen.api",
 }
 
