@@ -6,6 +6,7 @@ An execution's self time is its time without the ops directly inside it, as XPro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -230,26 +231,30 @@ _NO_INFO = OpInfo(0, "", "", "")
 
 
 def device_times(events: Events) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return starts and durations on the device's clock where both were recorded, else on the profile's."""
+    """Return starts and durations on the device's clock where both were recorded, else on the profile's.
+
+    A duration below zero, which only a damaged profile holds, counts as none.
+    """
     offset, duration = events.stats["device_offset_ps"], events.stats["device_duration_ps"]
     both = offset.present & duration.present
     if both.all():
-        return offset.integers(), duration.integers()
+        return offset.integers(), np.maximum(0, duration.integers())
     return (
         np.where(both, offset.integers(), events.starts),
-        np.where(both, duration.integers(), events.durations),
+        np.maximum(0, np.where(both, duration.integers(), events.durations)),
     )
 
 
 def _info_of_metadata(plane: Plane, entry: xplane_pb2.XEventMetadata) -> OpInfo | None:
     stats = dict(plane.stat_values(entry.stats))
-    if not stats.get("program_id") or not stats.get("symbol_id"):
+    program = _id(stats.get("program_id"))
+    if not program or not stats.get("symbol_id"):
         return None
     name = entry.display_name.decode("utf-8", "replace") or entry.name.decode("utf-8", "replace")
-    has_cost = "flops" in stats
-    breakdown = _breakdown(stats.get("memory_access_breakdown"), _number(stats, "bytes_accessed"))
+    flops, size = _cost(stats, "flops"), _cost(stats, "bytes_accessed")
+    breakdown = _breakdown(stats.get("memory_access_breakdown"), size or 0.0)
     return OpInfo(
-        program=int(stats["program_id"]) & 0xFFFFFFFFFFFFFFFF,
+        program=program,
         module="",
         name=name,
         category=str(stats.get("hlo_category", "")),
@@ -258,17 +263,26 @@ def _info_of_metadata(plane: Plane, entry: xplane_pb2.XEventMetadata) -> OpInfo 
         source=str(stats.get("source", "")),
         stack=str(stats.get("source_stack", "")),
         shape=str(stats.get("shape_with_layout", "")),
-        flops=_number(stats, "flops") if has_cost else None,
-        model_flops=(_number(stats, "model_flops") or _number(stats, "flops")) if has_cost else None,
-        bytes=_number(stats, "bytes_accessed") if "bytes_accessed" in stats else None,
+        flops=flops,
+        model_flops=None if flops is None else _cost(stats, "model_flops") or flops,
+        bytes=size,
         deduplicated=str(stats.get("deduplicated_name", "")),
         **breakdown,
     )
 
 
-def _number(stats: Mapping[str, Value], name: str) -> float:
-    value = stats.get(name, 0)
-    return float(value) if isinstance(value, int | float) else 0.0
+def _id(value: Value | None) -> int:
+    """Return a program's id without a sign; 0 where the statistic is no whole number."""
+    try:
+        return 0 if value is None or isinstance(value, float) else int(value) & 0xFFFFFFFFFFFFFFFF
+    except ValueError:
+        return 0
+
+
+def _cost(stats: Mapping[str, Value], name: str) -> float | None:
+    """Return a cost of an op; None where there is none, or no number that a cost can be."""
+    value = stats.get(name)
+    return float(value) if isinstance(value, int | float) and 0 <= value < math.inf else None
 
 
 def _breakdown(message: Value | None, total: float) -> dict[str, float]:
