@@ -82,6 +82,7 @@ def report(
     settings: Settings | None = None,
     progress: Progress | None = None,
     redactor: Redactor | None = None,
+    flavour: str = "github",
 ) -> Written:
     """Analyze a profile and write its report.
 
@@ -92,6 +93,7 @@ def report(
         settings: The run's settings.
         progress: Called with the number of hosts done and of all.
         redactor: Replaces names in the document and the trace, after the analysis.
+        flavour: Of Markdown: "github", "gitlab" or "jira".
 
     Raises:
         InputError: There is no profile, or none that can be read.
@@ -103,10 +105,10 @@ def report(
     _refuse_unknown(formats)
     rendered_formats = [name for name in formats if name != "trace"]
     if (memory := memory_profile_at(str(path))) is not None:
-        return write_document(live_memory_document(memory), output, rendered_formats, redactor)
+        return write_document(live_memory_document(memory), output, rendered_formats, redactor, flavour)
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
-    written = write_document(document, output, rendered_formats, redactor)
+    written = write_document(document, output, rendered_formats, redactor, flavour)
     if "trace" not in formats:
         return written
     target = Path(output) / _FILE_NAMES["trace"]
@@ -119,23 +121,27 @@ def report(
 
 
 def write_document(
-    document: ReportDocument, output: str | Path, formats: Sequence[str], redactor: Redactor | None = None
+    document: ReportDocument,
+    output: str | Path,
+    formats: Sequence[str],
+    redactor: Redactor | None = None,
+    flavour: str = "github",
 ) -> Written:
     """Render a document and write the files, with names replaced where a redactor is given.
 
     Raises:
-        UsageError: A format is unknown, or the folder cannot be written.
+        UsageError: A format or flavour is unknown, or the folder cannot be written.
         ReportgenError: A name that was replaced is left in a file; then nothing is written.
 
     """
     document = redacted(document, redactor)
-    rendered_ = [render(document, name) for name in formats]
+    rendered_ = [render(document, name, **_options(name, flavour)) for name in formats]
     refuse_leaks({name: content for result in rendered_ for name, content in result.files.items()}, redactor)
     files = tuple(file for result in rendered_ for file in write_files(Path(output), result.files))
     return Written(document, files, tuple(warning for result in rendered_ for warning in result.warnings))
 
 
-def rendered(document: ReportDocument, name: str, redactor: Redactor | None = None) -> bytes:
+def rendered(document: ReportDocument, name: str, redactor: Redactor | None = None, flavour: str = "github") -> bytes:
     """Return a document in one format, as the content of its file, with names replaced where a redactor is given.
 
     Raises:
@@ -143,9 +149,13 @@ def rendered(document: ReportDocument, name: str, redactor: Redactor | None = No
         ReportgenError: A name that was replaced is left.
 
     """
-    files = render(redacted(document, redactor), name).files
+    files = render(redacted(document, redactor), name, **_options(name, flavour)).files
     refuse_leaks(files, redactor)
     return next(iter(files.values()))
+
+
+def _options(name: str, flavour: str) -> dict[str, str]:
+    return {"flavour": flavour} if name == "md" else {}
 
 
 def oom(
@@ -193,6 +203,7 @@ def report_bytes(
     settings: Settings | None = None,
     progress: Progress | None = None,
     redactor: Redactor | None = None,
+    flavour: str = "github",
 ) -> bytes:
     """Analyze a profile and return its report in one format, with names replaced where a redactor is given.
 
@@ -205,11 +216,11 @@ def report_bytes(
     settings = settings or Settings()
     _refuse_unknown([name])
     if (memory := memory_profile_at(str(path))) is not None:
-        return rendered(live_memory_document(memory), name, redactor)
+        return rendered(live_memory_document(memory), name, redactor, flavour)
     run = load(path, settings)
     document = _carrying_trace(run, analyze_run(run, settings, ANALYZERS, progress))
     if name != "trace":
-        return rendered(document, name, redactor)
+        return rendered(document, name, redactor, flavour)
     stream = io.BytesIO()
     _write_trace(run, settings, redacted(document, redactor), stream, redactor)
     refuse_leaks({_FILE_NAMES["trace"]: stream.getvalue()}, redactor)

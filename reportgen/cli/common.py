@@ -28,6 +28,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Fail when any part of th
 Only = Annotated[list[str] | None, typer.Option(help="Only these rules; may be repeated or joined by commas.")]
 Skip = Annotated[list[str] | None, typer.Option(help="Leave out these rules.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="RULE.THRESHOLD=VALUE", help="Change a threshold.")]
+Flavour = Annotated[str, typer.Option(help="Of Markdown: github, gitlab or jira.")]
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="TOML file of settings.")]
 
 

@@ -26,7 +26,7 @@ def compare(
     formats: Annotated[
         str, typer.Option("--format", help="Which of html, md, json, joined by commas.")
     ] = "html,md,json",
-    flavour: Annotated[str, typer.Option(help="Of Markdown: github, gitlab or jira.")] = "github",
+    flavour: common.Flavour = "github",
     min_effect: Annotated[
         float, typer.Option(help="With one or two bases: the smallest relative change that is called one.")
     ] = 0.05,

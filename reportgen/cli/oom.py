@@ -26,6 +26,7 @@ def oom(
     ] = "html,md,json",
     dump: Annotated[Path | None, typer.Option(help="Dump folder that belongs to the log.")] = None,
     hbm_capacity: common.HbmCapacity = None,
+    flavour: common.Flavour = "github",
     redact: redaction.Redact = False,
     redact_key: redaction.RedactKey = None,
     redact_shapes: redaction.RedactShapes = False,
@@ -43,7 +44,7 @@ def oom(
     redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
     document = api.oom_document_of(source, text=text, dump=dump, capacity=capacity)
     if output == "-":
-        write_stdout(api.rendered(document, chosen[0], redactor))
+        write_stdout(api.rendered(document, chosen[0], redactor, flavour))
         return
-    written = api.write_document(document, output, chosen, redactor)
+    written = api.write_document(document, output, chosen, redactor, flavour)
     common.tell(written)

@@ -22,7 +22,7 @@ def render(
     output: Annotated[
         str, typer.Option("--output", "-o", help="Folder to write to; - writes one format to stdout.")
     ] = "out",
-    flavour: Annotated[str, typer.Option(help="Of Markdown: github, gitlab or jira.")] = "github",
+    flavour: common.Flavour = "github",
     max_chars: Annotated[int, typer.Option(min=1000, help="Longest Markdown.")] = 60_000,
     table: Annotated[list[str] | None, typer.Option(help="Only these tables, for csv and parquet.")] = None,
     redact: redaction.Redact = False,

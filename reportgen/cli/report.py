@@ -34,6 +34,7 @@ def report(
     settings_file: common.SettingsFile = None,
     jobs: common.Jobs = 0,
     strict: common.Strict = False,
+    flavour: common.Flavour = "github",
     redact: redaction.Redact = False,
     redact_key: redaction.RedactKey = None,
     redact_shapes: redaction.RedactShapes = False,
@@ -68,9 +69,9 @@ def report(
         raise typer.Exit(2)
     with common.progress_bar("Analysing") as progress:
         if to_stdout:
-            write_stdout(api.report_bytes(path, chosen[0], settings, progress, redactor))
+            write_stdout(api.report_bytes(path, chosen[0], settings, progress, redactor, flavour))
             return
-        written = api.report(path, output, chosen, settings, progress, redactor)
+        written = api.report(path, output, chosen, settings, progress, redactor, flavour)
     common.tell(written)
 
 

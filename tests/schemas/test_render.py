@@ -119,3 +119,22 @@ def test_a_leak_is_not_written(run: Callable[..., int], tmp_path: Path, monkeypa
 )
 def test_exit_codes(run: Callable[..., int], arguments: tuple[str, ...], code: int) -> None:
     assert run(*arguments) == code
+
+
+@pytest.mark.parametrize(("flavour", "sign"), [("github", "\n## "), ("gitlab", "\n## "), ("jira", "\nh2. ")])
+def test_flavours_of_tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavour: str, sign: str) -> None:
+    """The report's own command writes tickets too, at most 60,000 characters long, folded where that is possible."""
+    sample = ROOT / "sample_profiles" / "jax_cpu_input_bound"
+    written = report(sample, tmp_path, ("md",), flavour=flavour)
+    text = written.files[0].read_text(encoding="utf-8")
+    assert sign in f"\n{text}"
+    assert len(text) <= 60_000
+    assert ("<details>" in text) is (flavour != "jira")
+    assert "![" not in text
+    monkeypatch.setattr(
+        "sys.argv", ["reportgen", "report", str(sample), "--format", "md", "--flavour", flavour, "-o", str(tmp_path)]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert written.files[0].read_text(encoding="utf-8") == text
