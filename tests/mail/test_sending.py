@@ -236,7 +236,7 @@ def test_a_server_that_does_not_come_to_an_end_is_given_up(message: bytes, first
     started = time.monotonic()
     with dribble(first, then, 0.02) as port, pytest.raises(MailError):
         send(message, envelope(), Server("127.0.0.1", port, "none"), within=0.5)
-    assert 0.3 < time.monotonic() - started < 3
+    assert 0.3 < time.monotonic() - started < 4  # the server itself goes on for 5 seconds
 
 
 def test_another_protocol_is_told(message: bytes) -> None:
