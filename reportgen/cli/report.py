@@ -63,6 +63,8 @@ def report(
     redactor = redaction.redactor_of(redact, redact_key, redact_shapes)
     if path.startswith(_SERVER):
         path = _captured(path, output)
+        if redactor is not None:
+            common.warn(f"the captured profile itself is not redacted: do not pass on {path}.")
     to_stdout = output == "-"
     if to_stdout and len(chosen) != 1:
         common.warn(f"-o - writes exactly one format, found {len(chosen)}: give --format html, md, json or trace.")
