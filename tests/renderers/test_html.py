@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,17 @@ from tests.renderers.pages import Page, read
 @pytest.fixture(scope="module")
 def document() -> ReportDocument:
     return realistic()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_rule_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What these tests look at must not change with the text of the rules' pages."""
+    empty = tmp_path_factory.mktemp("pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "folders", lambda: [empty])
+        rule_page.cache_clear()
+        yield
+    rule_page.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +311,10 @@ def test_pages_of_rules_that_found_something_come_along(
     assert "<h1>Bound" not in source
 
 
-def test_pages_of_rules_are_never_read_from_elsewhere() -> None:
-    assert rule_page("../../README") == ""
+def test_pages_of_rules_are_never_read_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
+    monkeypatch.setattr(pages, "folders", lambda: [tmp_path / "pages"])
+    assert rule_page("../secret") == ""
     assert rule_page("/etc/passwd") == ""
     assert rule_page("no-such-rule") == ""

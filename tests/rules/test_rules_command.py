@@ -51,12 +51,12 @@ def test_only_and_skip_switch_rules_off() -> None:
 
 
 def test_a_changed_threshold_is_marked() -> None:
-    changed = limit(rows("--set", "padding-waste.share=0.1")["padding-waste"], "share")
+    changed = limit(rows("--set", "straggler.score=5")["straggler"], "score")
     assert changed | {"reason": ""} == {
-        "name": "share", "value": 0.1, "default": 0.02, "changed": True, "unit": "of device time", "reason": "",
+        "name": "score", "value": 5, "default": 3.5, "changed": True, "unit": "modified z score", "reason": "",
     }  # fmt: skip
-    text = listed("--set", "padding-waste.share=0.1")
-    assert "share = 0.1 (changed, by default 0.02) of device time. Less than a fiftieth" in text
+    text = listed("--set", "straggler.score=5")
+    assert "score = 5 (changed, by default 3.5) modified z score. Iglewicz" in text
     assert text.count("(changed") == 1
 
 
