@@ -55,6 +55,7 @@ def test_no_check_failed_and_what_is_missing_says_why(name: str) -> None:
     for key, metric in found.metrics.items():
         assert (metric.value is None) == bool(metric.reason), key
         assert metric.definition, key
+        assert metric.value is None or metric.source, key
     for check in found.checks:
         assert check.status != "cannot_tell" or check.remedy, check.rule
 

@@ -165,7 +165,7 @@ def _metrics(facts: CollectiveFacts) -> dict[str, Metric]:
             unit="fraction",
             better="lower",
             definition="Time on the op line inside collectives or waiting for them, over total device time.",
-            source="XLA Ops lines",
+            source="ops of all devices",
         )
     }
 

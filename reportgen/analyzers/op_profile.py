@@ -302,6 +302,7 @@ def _absent_on_cpu(facts: OpFacts) -> dict[str, Metric]:
         value=facts.self_time,
         unit="seconds",
         definition="Summed self times of XLA ops over all host threads.",
+        source="XLA ops on host threads",
     )
     return absent | {"cpu_op_time": time}
 

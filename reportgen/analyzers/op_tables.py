@@ -125,7 +125,7 @@ def _ops_note(facts: OpFacts, step_count: int) -> str:
     kind = "core" if facts.device == "TPU" else "device"
     note = f"Sums over the whole capture and {len(facts.cores)} {kind}{'' if len(facts.cores) == 1 else 's'}"
     note += f"; {step_count} step{' was' if step_count == 1 else 's were'} captured whole." if step_count else "."
-    return note + " Not captured: also what has no cost model."
+    return note + " An op without a cost model has no FLOPs and bytes."
 
 
 def _top_ops(facts: OpFacts) -> Table:

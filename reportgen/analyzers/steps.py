@@ -236,7 +236,8 @@ def _absent_metrics(reason: str) -> dict[str, Metric]:
         name: Metric(title=title, value=None, unit="seconds", definition=definition, better="lower", reason=reason)
         for name, (title, definition) in _DEFINITIONS.items()
     }
-    count = Metric(title="Steps", value=0, unit="count", definition="Whole steps in the capture.")
+    evidence = "step markers, module runs and step annotations"
+    count = Metric(title="Steps", value=0, unit="count", definition="Whole steps in the capture.", source=evidence)
     return absent | {"step_count": count}
 
 

@@ -121,6 +121,9 @@ def _worst_text(facts: InputFacts) -> str:
     return f"The longest waits: step {named}." if named else "No step waited for input."
 
 
+_SOURCE = "steps, with the device's ops and the host's threads in them"
+
+
 def _metrics(facts: InputFacts) -> dict[str, Metric]:
     means = facts.means
     reason = None if means else _NO_STEPS
@@ -131,6 +134,7 @@ def _metrics(facts: InputFacts) -> dict[str, Metric]:
             unit="fraction",
             definition="Exposed input wait of all steps over the sum of their periods.",
             better="lower",
+            source=_SOURCE,
             reason=reason,
         ),
         "input_wait_seconds": Metric(
@@ -139,6 +143,7 @@ def _metrics(facts: InputFacts) -> dict[str, Metric]:
             unit="seconds",
             definition="Mean time of a step in which the device computed nothing and the program waited for input.",
             better="lower",
+            source=_SOURCE,
             reason=reason,
             spread=float(facts.steps["wait_ps"].std(ddof=1)) / PS_PER_SECOND if len(facts.steps) > 1 else None,
         ),
@@ -147,6 +152,7 @@ def _metrics(facts: InputFacts) -> dict[str, Metric]:
             value=means.hidden_s if means else None,
             unit="seconds",
             definition="Mean time of a step in which the host worked for the input while the device computed.",
+            source=_SOURCE,
             reason=reason,
         ),
         "host_other_fraction": Metric(
@@ -155,6 +161,7 @@ def _metrics(facts: InputFacts) -> dict[str, Metric]:
             unit="fraction",
             definition="Share of the periods in which nothing computed on the device and no input was waited for.",
             better="lower",
+            source=_SOURCE,
             reason=reason,
         ),
     }
