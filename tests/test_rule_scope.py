@@ -1,8 +1,10 @@
-"""A rule that speaks of something which the profile has not is not applicable; it does not ask for more capture."""
+"""Rules speak of what the profile has: elsewhere they are not applicable, and their advice fits what was found."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import pytest
 
 from reportgen import analyze
 from reportgen.document import Check
@@ -51,3 +53,27 @@ def test_of_dots_without_hlo_the_padding_cannot_be_told(tmp_path: Path) -> None:
     found = checks(space, tmp_path)["padding-waste"]
     assert found.status == "cannot_tell"
     assert "HLO" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("category", "expression", "fits", "foreign"),
+    [
+        ("copy-done", "%c = f32[8]{0} copy-done((f32[8]{0}, f32[8]{0:S(5)}, u32[]) %s)", "Offload less", "callbacks"),
+        ("host send-done", "%c = token[] send-done(%s)", "callbacks", "Offload less"),
+    ],
+)
+def test_advice_on_transfers_fits_what_moves(
+    tmp_path: Path, category: str, expression: str, fits: str, foreign: str
+) -> None:
+    space = Space()
+    plane = space.plane("/device:TPU:0", {"device_type_string": "TPU v5 lite"})
+    plane.metadata(expression, XLA | {"hlo_category": category}, "c")
+    plane.line("XLA Ops").event(expression, 0, 100)
+    plane.metadata("jit_f(1)")
+    plane.line("XLA Modules").event("jit_f(1)", 0, 100, {"run_id": 1})
+    path = tmp_path / "host0.xplane.pb"
+    path.write_bytes(space.proto.SerializeToString())
+    (finding,) = [one for one in analyze(path).findings if one.rule == "host-transfer"]
+    texts = " ".join(action.text for action in finding.actions)
+    assert fits in texts
+    assert foreign not in texts

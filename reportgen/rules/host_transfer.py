@@ -14,16 +14,24 @@ _MEMCPY = ("memcpy H2D", "memcpy D2H", "memcpy P2H", "memcpy H2P")
 # Memory space 5 of a TPU's layouts is the host's memory.
 _HOST_MEMORY = "S(5)"
 
-_ACTIONS = (
+_COPIES = frozenset({"copy-start", "copy-done", "copy"})
+
+_OFFLOAD = (
+    Action(
+        text="Offload less: keep in the device's memory what every step uses, or start its copy earlier, so that it "
+        "runs beside compute."
+    ),
+    Action(
+        text="Name fewer values in the policy that offloads.",
+        framework="jax",
+        code="policy = jax.checkpoint_policies.save_and_offload_only_these_names(...)   # name fewer values",
+    ),
+)
+_CALLS = (
     Action(
         text="Keep callbacks, prints and host look-ups out of the compiled step; fetch metrics every N steps.",
         framework="jax",
         code="if step % 100 == 0:\n    log(jax.device_get(metrics))   # instead of float(loss) in every step",
-    ),
-    Action(
-        text="Offload less: keep in HBM what is used in every step, or start its copy earlier.",
-        framework="jax",
-        code="policy = jax.checkpoint_policies.save_and_offload_only_these_names(...)   # name fewer values",
     ),
     Action(
         text="Avoid tf.py_function, summaries and outside compilation inside the step; fetch metrics every N steps.",
@@ -71,17 +79,23 @@ class HostTransfer(Rule):
                     ),
                     confidence="medium",
                     locations=op_locations(ops),
-                    actions=_ACTIONS,
+                    actions=_actions(ops),
                 ),
             )
         )  # fmt: skip
+
+
+def _actions(ops: pd.DataFrame) -> tuple[Action, ...]:
+    """Return the advice for what moves: values that the program offloads, or what it hands over by itself."""
+    offloaded = ops["category"].isin(list(_COPIES))
+    return (*(_OFFLOAD if offloaded.any() else ()), *(_CALLS if not offloaded.all() else ()))
 
 
 def transfer_ops(evidence: Evidences) -> pd.DataFrame:
     """Return ops that move data between host and device; infeed is the input pipeline's."""
     ops = evidence.ops
     by_category = ops["category"].isin([*HOST_TRANSFER, *OUTPUT, *_MEMCPY])
-    copies = ops["category"].isin(["copy-start", "copy-done", "copy"])
+    copies = ops["category"].isin(list(_COPIES))
     return ops[by_category | (copies & ops["expression"].str.contains(_HOST_MEMORY, regex=False))]
 
 
