@@ -36,14 +36,17 @@ class DroppedEvents(Rule):
     id = "dropped-events"
     title = "Lost events"
     needs = ()
-    thresholds = (Threshold(name="missing", value=0.0, unit="of the file", reason="Any cut may hold the slow step."),)
+    thresholds = (
+        Threshold(name="messages", value=1, unit="messages", reason="The profiler does not complain without a cause."),
+        Threshold(name="missing", value=0.0, unit="of the file", reason="Any cut may hold the slow step."),
+    )
 
     def check(self, evidence: Evidences) -> Outcome:
         """Search the profiler's own messages, and look for files without an end."""
         every = [(host.name, text) for host in evidence.hosts for text in (*host.errors, *host.warnings)]
         messages = [(name, text) for name, text in every if _LOST.search(text)]
         cut = [host for host in evidence.hosts if host.missing > evidence.limits["missing"]]
-        if not messages and not cut:
+        if len(messages) < evidence.limits["messages"] and not cut:
             return Fine("Nothing says that events were lost.")
         hosts = dict.fromkeys([name for name, _ in messages] + [host.name for host in cut])
         most = max((host.missing for host in cut), default=0.0)
@@ -62,7 +65,7 @@ class DroppedEvents(Rule):
                             for host in cut[:SHOWN]
                         ),
                     ),
-                    threshold="missing",
+                    threshold="missing" if cut else "messages",
                     saving=None,
                     confidence="high",
                     locations=tuple(Location(kind="host", name=name) for name in [*hosts][:SHOWN]),

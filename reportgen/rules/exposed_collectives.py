@@ -41,7 +41,7 @@ class ExposedCollectives(Rule):
             reason="XProf calls 3 % moderate and 15 % high; below a twentieth hiding it rarely pays.",
         ),
     )
-    silenced_by = ("straggler", "small-collectives")
+    silenced_by = ("straggler", "small-collectives", "resharding")
 
     def check(self, evidence: Evidences) -> Outcome:
         """Compare exposed time with the device's time; name types and reach."""

@@ -6,10 +6,12 @@ import re
 
 from reportgen.document import Action, Threshold
 from reportgen.rules.base import Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
-from reportgen.rules.parts import SHOWN, collective_ops, op_evidence, op_locations, step_text
+from reportgen.rules.parts import SHOWN, collective_ops, op_evidence, op_locations, step_text, time_saving
 from reportgen.units import percent
 
-_KINDS = re.compile(r"all-to-all|collective-permute|all-gather")
+# An all-gather that the program did not ask for is what sharded parameters need.
+_KINDS = re.compile(r"all-to-all|collective-permute")
+_CONSTRAINT = "sharding_constraint"
 # The framework's own collectives are asked for, not inserted.
 _ASKED_FOR = re.compile(r"all_to_all|ppermute|all_gather|psum|shard_map|AllToAll|CollectivePermute|AllGather")
 
@@ -31,7 +33,7 @@ _ACTIONS = (
 
 
 class Resharding(Rule):
-    """Time in all-to-all, permutations and gathers that the compiler put between two shardings."""
+    """Time in all-to-all and permutations that the compiler put between two shardings."""
 
     id = "resharding"
     title = "Changes of sharding"
@@ -40,7 +42,6 @@ class Resharding(Rule):
     thresholds = (
         Threshold(name="share", value=0.05, unit="of device time", reason="Below a twentieth it rarely pays."),
     )
-    silenced_by = ("exposed-collectives",)
 
     def check(self, evidence: Evidences) -> Outcome:
         """Sum the time of collectives that move arrays and that the program did not ask for."""
@@ -48,9 +49,10 @@ class Resharding(Rule):
         if not len(every):
             return NotApplicable("No device talked to another one.")
         moves = every["category"].str.contains(_KINDS) | every["name"].str.contains(_KINDS)
-        found = every[moves & ~every["framework_op"].str.contains(_ASKED_FOR)]
+        constrained = every["framework_op"].str.contains(_CONSTRAINT)
+        found = every[constrained | (moves & ~every["framework_op"].str.contains(_ASKED_FOR))]
         time = float(found["self_s"].sum())
-        share = evidence.share(time)
+        share, step = evidence.share(time), evidence.per_step(time)
         if share < evidence.limits["share"]:
             return Fine(f"Changes of sharding take {percent(share)} of device time.")
         return Found(
@@ -63,11 +65,17 @@ class Resharding(Rule):
                         op_evidence(row, str(row["category"]), evidence) for row in found.head(SHOWN).to_dict("records")
                     ),
                     threshold="share",
-                    saving=None,
+                    saving=time_saving(
+                        evidence,
+                        0.5 * step,
+                        0.8 * step,
+                        step,
+                        "measured",
+                        "The time of these collectives, which go where shardings agree.",
+                    ),
                     confidence="medium",
                     locations=op_locations(found),
                     actions=_ACTIONS,
-                    stake=share,
                 ),
             )
         )

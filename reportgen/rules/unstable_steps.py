@@ -162,4 +162,5 @@ def _drifting(evidence: Evidences, times: NDArray[np.float64], grown: float) -> 
         ),
         confidence="medium",
         actions=_DRIFT,
+        suffix="drift",
     )

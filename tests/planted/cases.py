@@ -109,6 +109,7 @@ COMPILED = {
     "collectives-gradients": "exposed-collectives",
     "collectives-tensor": "exposed-collectives",
     "collectives-small": "small-collectives",
+    "resharding": "resharding",
     "custom-call-kernel": "custom-call",
     "vmem-blocks": "vmem-pressure",
     "memory-padding-rows": "memory-padding",
@@ -133,7 +134,7 @@ def written(name: str, rule: str, faulty: Source, repaired: Source) -> Case:
 
 
 def _handmade() -> list[Case]:
-    step, core = handmade.STEP_US, handmade.Core
+    step, core, sent = handmade.STEP_US, handmade.Core, handmade.transfers
     even = partial(handmade.hosts, [step] * 5)
     busy = handmade.steady(handmade.work(step))
     lost = "12,345 events were dropped: the trace buffer was full."
@@ -156,7 +157,11 @@ def _handmade() -> list[Case]:
             lambda: [handmade.profile([core(busy)])],
         ),
         written("skew", "clock-skew", partial(handmade.skewed, -60), partial(handmade.skewed, 40)),
-        written("over-peak", "impossible-efficiency", partial(handmade.efficient, 1.7), partial(handmade.efficient, 0.9)),
+        written(
+            "over-peak", "impossible-efficiency",
+            partial(handmade.efficient, 1.7), partial(handmade.efficient, 0.9),
+        ),
+        written("bandwidth", "hbm-bound", partial(handmade.streaming, 0.85), partial(handmade.efficient, 0.9)),
         written("one-step", "too-few-steps", partial(handmade.lengths, step), partial(handmade.lengths, *[step] * 8)),
         written(
             "slowing-down", "unstable-steps",
@@ -173,11 +178,11 @@ def _handmade() -> list[Case]:
             partial(handmade.lengths, *[step if number % 5 else 4 * step for number in range(1, 16)]),
             partial(handmade.lengths, *[step] * 15),
         ),
-        written("infeed", "input-bound", partial(handmade.transfers, "infeed", 300), partial(handmade.transfers, "infeed", 2)),
-        written("outfeed", "host-transfer", partial(handmade.transfers, "outfeed", 200), partial(handmade.transfers, "outfeed", 2)),
+        written("infeed", "input-bound", partial(sent, "infeed", 300), partial(sent, "infeed", 2)),
+        written("outfeed", "host-transfer", partial(sent, "outfeed", 200), partial(sent, "outfeed", 2)),
         written(
             "outside-compilation", "host-transfer",
-            partial(handmade.transfers, "host recv-done", 250), partial(handmade.transfers, "host recv-done", 2),
+            partial(sent, "host recv-done", 250), partial(sent, "host recv-done", 2),
         ),
         written("offload", "host-transfer", partial(handmade.offload, 400), partial(handmade.offload, 10)),
         written("late-launch", "host-bound", partial(handmade.launched_late, 350), partial(handmade.launched_late, 10)),
@@ -196,7 +201,8 @@ CASES: dict[str, Case] = {
         *(of_fixtures(name, rule, "captured on CPU") for name, rule in CAPTURED.items()),
         Case("slow-loader", "input-bound", "captured on CPU",
              partial(sample, "jax_cpu_input_bound"), partial(sample, "jax_cpu")),
-        Case("slow-map", "input-bound", "captured on CPU", partial(sample, "tf_cpu"), partial(sample, "tf_cpu_healthy")),
+        Case("slow-map", "input-bound", "captured on CPU",
+             partial(sample, "tf_cpu"), partial(sample, "tf_cpu_healthy")),
         *_handmade(),
     )
 }  # fmt: skip

@@ -26,6 +26,7 @@ class Op(NamedTuple):
     category: str = "convolution fusion"
     flops: float = -1.0
     expression: str = ""
+    moved: float = 0.0
 
 
 @dataclass
@@ -105,7 +106,7 @@ def _write_core(plane: PlaneBuilder, core: Core) -> None:
 def _stats(op: Op, symbol: int) -> dict[str, int | str]:
     stats: dict[str, int | str] = {"hlo_category": op.category, "program_id": PROGRAM, "symbol_id": symbol}
     if op.flops >= 0:
-        moved = int(op.flops / 1000)
+        moved = int(op.moved or op.flops / 1000)
         stats |= {"flops": int(op.flops), "model_flops": int(op.flops), "bytes_accessed": moved}
     return stats
 
@@ -162,6 +163,12 @@ def skewed(delay: float) -> list[bytes]:
 def efficient(busy: float) -> list[bytes]:
     """A product at this share of the peak FLOP rate."""
     return [profile([Core(steady(work(STEP_US, busy)))])]
+
+
+def streaming(busy: float) -> list[bytes]:
+    """Elementwise work that moves this share of the bytes that HBM can."""
+    moved = busy * HBM_BYTES * STEP_US * 1e-6
+    return [profile([Core(steady(Op("fusion.1", STEP_US, "loop fusion", moved / 4, moved=moved)))])]
 
 
 def fragmented(fixture: Path, factor: float) -> list[bytes]:

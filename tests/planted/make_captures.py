@@ -18,8 +18,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[1] / "sample_profiles")]
 
-from packing import HOST, PACKAGES, write_gzip
-from reportgen.wire import hlo_pb2, xplane_pb2
+from packing import HOST, PACKAGES, write_gzip  # noqa: E402
+
+from reportgen.wire import hlo_pb2, xplane_pb2  # noqa: E402
 
 CASES = {
     "recompile-shapes": "recompilation",
@@ -79,7 +80,7 @@ def main() -> None:
         for kind in ("faulty", "repaired"):
             target = HERE / "fixtures" / f"{case}-{kind}.xplane.pb.gz"
             write_gzip(target, capture(case, kind == "repaired"))
-            print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
+            sys.stdout.write(f"{target.name}: {target.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

@@ -29,17 +29,17 @@ os.environ |= {
     "XLA_FLAGS": f"--xla_dump_to={DUMP} --xla_dump_hlo_as_proto --xla_dump_hlo_as_text",
 }
 
-import jax
-import numpy as np
-from jax.experimental import topologies
-from jax.experimental.layout import Format, Layout
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.experimental import topologies  # noqa: E402
+from jax.experimental.layout import Format, Layout  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
+from modelling import modelled_xspace  # noqa: E402
+from packing import write_gzip  # noqa: E402
+from schedule import DeviceSpec, estimated_cycles  # noqa: E402
 
-from modelling import modelled_xspace
-from packing import write_gzip
-from reportgen.wire import hlo_pb2
-from schedule import DeviceSpec, estimated_cycles
-from tests.planted.tpu_programs import HEALTHY, PAIRS, Argument, Program
+from reportgen.wire import hlo_pb2  # noqa: E402
+from tests.planted.tpu_programs import HEALTHY, PAIRS, Argument, Program  # noqa: E402
 
 STEPS = 4
 SCOPES = re.compile(r'^\s+(?:ROOT )?%(\S+) = .*"used_scoped_memory_configs":(\[[^\]]+\])', re.MULTILINE)
@@ -88,7 +88,7 @@ def write(name: str, program: Program, chips: int) -> None:
     space = modelled_xspace(proto, cycles, DeviceSpec(chips=chips), STEPS)
     target = HERE / "fixtures" / f"{name}.xplane.pb.gz"
     write_gzip(target, space.SerializeToString(deterministic=True))
-    print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
+    sys.stdout.write(f"{target.name}: {target.stat().st_size} bytes\n")
 
 
 def main() -> None:

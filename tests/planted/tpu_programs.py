@@ -5,7 +5,6 @@ Each function returns the program and its arguments' shapes. `work` is how much 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,10 +72,11 @@ def convolution(batch: int, side: int, features_in: int, features_out: int, kern
 
 def dot(rows: int, contracted: int, columns: int, dtype: Any = BF16, **options: Any) -> Program:
     """One matrix product."""
-    apply = functools.partial(jnp.dot, **options)
-    return Program(
-        lambda x, w: apply(x, w), [Argument((rows, contracted), dtype), Argument((contracted, columns), dtype)]
-    )
+
+    def multiply(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.dot(x, w, **options)
+
+    return Program(multiply, [Argument((rows, contracted), dtype), Argument((contracted, columns), dtype)])
 
 
 def layers(width: int, hidden: int, rows: int, checkpoint: bool = False, donate: bool = True) -> Program:
@@ -311,6 +311,20 @@ def statistics(apart: bool) -> Program:
     )
 
 
+def resharded(changes: bool) -> Program:
+    """Elementwise work and products whose arrays are split by rows, or by rows and by columns in turn."""
+
+    def apply(x: jax.Array, w: jax.Array) -> jax.Array:
+        for _ in range(4):
+            x = jax.nn.relu(x @ w)
+            if changes:
+                x = jnp.cumsum(jax.lax.with_sharding_constraint(x, PartitionSpec(None, "data")), axis=0)
+                x = jax.lax.with_sharding_constraint(x, PartitionSpec("data", None))
+        return x
+
+    return Program(apply, [Argument((4096, 1024), BF16, ("data", None)), Argument((1024, 1024))])
+
+
 def kernel(block: int, contracted: int = 2048, pallas: bool = True) -> Program:
     """A product by a Pallas kernel without a cost estimate and with blocks of some size, or by the compiler."""
     if not pallas:
@@ -405,6 +419,7 @@ PAIRS = {
     "collectives-gradients": Pair("exposed-collectives", data_parallel(2048), data_parallel(262144), chips=4),
     "collectives-tensor": Pair("exposed-collectives", tensor_parallel(True), tensor_parallel(False), chips=4),
     "collectives-small": Pair("small-collectives", statistics(True), statistics(False), chips=4),
+    "resharding": Pair("resharding", resharded(True), resharded(False), chips=4),
     "custom-call-kernel": Pair("custom-call", kernel(256), kernel(256, pallas=False)),
     "vmem-blocks": Pair("vmem-pressure", kernel(512, 2816), kernel(256, 2816)),
     "memory-padding-rows": Pair("memory-padding", narrow_rows(True), narrow_rows(False)),
