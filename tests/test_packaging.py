@@ -87,4 +87,4 @@ def test_importing_beside_other_frameworks_in_any_order(order: tuple[str, ...], 
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    assert result.stdout.split()[-1] == "12"
+    assert float(result.stdout.split()[-1]) == 12
