@@ -80,10 +80,12 @@ def role_of(category: str) -> Role:
 
 
 # Parts of a step in the order of charts and tables; where ops overlap, an instant counts for the first of them.
-STEP_PARTS: tuple[Role, ...] = ("compute", "collectives", "host_transfer", "input", "output", "idle")
+STEP_PARTS: tuple[Role, ...] = (
+    "compute", "collectives", "host_transfer", "data_formatting", "input", "output", "idle"
+)  # fmt: skip
 
 
 def step_part_of(category: str) -> Role:
-    """Return the part of a step that a category's time belongs to: a role, with all work on the device as compute."""
+    """Return the part of a step that a category's time belongs to: its role, with custom calls as compute."""
     role = role_of(category)
-    return "compute" if role in ("data_formatting", "custom_call") else role
+    return "compute" if role == "custom_call" else role
