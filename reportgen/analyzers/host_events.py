@@ -33,6 +33,8 @@ _KINDS = {
         re.IGNORECASE,
     ),
 }
+# What hands one program to the device, by framework.
+_LAUNCH = re.compile(r"LoadedExecutable::ExecuteHelper|EagerKernelExecute|PjRtComputationClient::Execute")
 # JAX has Python call this at the begin and at the end of every collection.
 _GC_CALLBACK = "_xla_gc_callback"
 _PYTHON = re.compile(r"^\$(?P<file>[\w.-]+\.py):(?P<line>\d+) (?P<function>.+)$")
@@ -52,6 +54,7 @@ class HostEventPart:
         periods: Picoseconds from each step's start to the next one's; the step's time for the last.
         names: Largest event names by kind, with picoseconds.
         python: Self time of Python functions inside steps, in picoseconds, by "file:line function".
+        launches: Programs launched inside all steps.
 
     """
 
@@ -61,6 +64,7 @@ class HostEventPart:
     periods: NDArray[np.int64]
     names: Mapping[str, list[tuple[str, int]]]
     python: list[tuple[str, int]]
+    launches: int
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,18 @@ class Activity:
 
 @dataclass(frozen=True)
 class HostEventFacts:
-    """Host activity by kind; a kind is absent where nothing of it was seen. Python functions with seconds a step."""
+    """Host activity by kind; a kind is absent where nothing of it was seen.
+
+    Attributes:
+        activities: The worst host's, by kind.
+        python: Python functions with seconds of self time a step.
+        launches: Programs that a host launched a step; 0 where none was seen.
+
+    """
 
     activities: Mapping[str, Activity]
     python: tuple[tuple[str, float], ...]
+    launches: float
 
 
 class HostEventsAnalyzer:
@@ -123,7 +135,9 @@ class HostEventsAnalyzer:
                 found[kind] = max(activities, key=lambda activity: activity.share)
         python = max((part.python for part in parts), key=lambda names: sum(time for _, time in names))
         steps = max(1, len(parts[0].periods))
-        return Result(facts=HostEventFacts(found, tuple((name, time / PS_PER_SECOND / steps) for name, time in python)))
+        launches = max(part.launches / max(1, len(part.periods)) for part in parts)
+        functions = tuple((name, time / PS_PER_SECOND / steps) for name, time in python)
+        return Result(facts=HostEventFacts(found, functions, launches))
 
 
 def _part(view: HostView, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> HostEventPart:
@@ -131,6 +145,7 @@ def _part(view: HostView, starts: NDArray[np.int64], ends: NDArray[np.int64]) ->
     names: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
     counts = {kind: np.zeros(len(starts), np.int64) for kind in _KINDS}
     python: dict[str, int] = {}
+    launches: dict[str, int] = {}
     for plane in view.profile.of_kind(Kind.HOST):
         kinds = {kind: np.array([bool(pattern.search(name)) for name in plane.event_names] + [False])
                  for kind, pattern in _KINDS.items()}  # fmt: skip
@@ -145,10 +160,11 @@ def _part(view: HostView, starts: NDArray[np.int64], ends: NDArray[np.int64]) ->
                 counts[kind] += _count(events.starts[hits], starts, ends)
             spans[GARBAGE].append(_collections(events, np.flatnonzero(callback[events.names])))
             _note_python(events, functions, starts, ends, python)
+            _note_launches(events, plane, starts, ends, launches)
     times = {kind: covered_within(_joined(parts), starts, ends) for kind, parts in spans.items()}
     return HostEventPart(
         view.profile.name, times, counts, ends - starts, {kind: _largest(found) for kind, found in names.items()},
-        _largest(python),
+        _largest(python), max(launches.values(), default=0),
     )  # fmt: skip
 
 
@@ -162,6 +178,17 @@ def _note(events: Events, hits: NDArray[np.int64], plane: Plane, names: dict[str
     for row in hits.tolist():
         name = plane.event_names[int(events.names[row])]
         names[name] = names.get(name, 0) + int(events.durations[row])
+
+
+def _note_launches(
+    events: Events, plane: Plane, starts: NDArray[np.int64], ends: NDArray[np.int64], found: dict[str, int]
+) -> None:
+    """Count launches inside steps by name: a launch may hold events of several names."""
+    rows = [row for row, name in enumerate(plane.event_names) if _LAUNCH.search(name)]
+    for row in rows:
+        hits = events.starts[events.names == row]
+        name = plane.event_names[row]
+        found[name] = found.get(name, 0) + int(_count(hits, starts, ends).sum())
 
 
 def _count(times: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

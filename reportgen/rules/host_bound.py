@@ -8,7 +8,7 @@ from reportgen.analyzers.host_events import CALLBACK, COMPILE, GARBAGE, Activity
 from reportgen.document import Action, Evidence, Threshold
 from reportgen.rules.base import CAPTURE_STEPS, CannotTell, Draft, Evidences, Fine, Found, Outcome, Rule
 from reportgen.rules.parts import SHOWN, time_saving
-from reportgen.units import percent, seconds
+from reportgen.units import count, percent, seconds
 
 _GAP_ACTIONS = (
     Action(
@@ -61,12 +61,22 @@ class HostBound(Rule):
     remedy = CAPTURE_STEPS
     thresholds = (
         Threshold(name="idle", value=0.1, unit="of the step's period", reason="XProf's rule for idle TensorCores."),
-        Threshold(name="cpu_idle", value=0.4, unit="of the step's period",
-                  reason="Where XLA runs on the host's own cores, gaps of a few hundred microseconds are normal."),
+        Threshold(
+            name="cpu_idle",
+            value=0.4,
+            unit="of the step's period",
+            reason="Where XLA runs on the host's own cores, gaps of a few hundred microseconds are normal.",
+        ),
+        Threshold(name="launches", value=20, unit="programs a step", reason="A compiled step is one, or a few."),
+        Threshold(
+            name="launched_idle",
+            value=0.2,
+            unit="of the step's period",
+            reason="With so many launches, gaps of a fifth are theirs, also on the host's own cores.",
+        ),
         Threshold(name="callback", value=0.05, unit="of the step's period", reason="XProf's rule for debug prints."),
-        Threshold(name="garbage", value=0.05, unit="of the step's period", reason="A collection should not show at "
-                                                                                  "all."),
-    )  # fmt: skip
+        Threshold(name="garbage", value=0.05, unit="of the step's period", reason="A collection should not show."),
+    )
     silenced_by = ("input-bound", "recompilation", "unstable-steps")
 
     def check(self, evidence: Evidences) -> Outcome:
@@ -77,14 +87,20 @@ class HostBound(Rule):
         drafts = list(_of_activities(evidence))
         idle = idle_share(evidence)
         waiting = _input_share(evidence)
-        explained = sum(share for share in _shares(evidence).values())
-        rest = max(0.0, idle - waiting - explained)
+        rest = max(0.0, idle - waiting - sum(_shares(evidence).values()))
         limit = "cpu_idle" if profile.device == "CPU" else "idle"
+        if limit == "cpu_idle" and _launches(evidence) >= evidence.limits["launches"]:
+            limit = "launched_idle"
         if rest >= evidence.limits[limit]:
             drafts.append(_gap(evidence, idle, waiting, rest, limit))
         if drafts:
             return Found(tuple(drafts))
         return Fine(f"{percent(rest)} of the time no op runs for other reasons than input and compilation.")
+
+
+def _launches(evidence: Evidences) -> float:
+    facts: HostEventFacts | None = evidence.facts("host-events")
+    return facts.launches if facts is not None else 0.0
 
 
 def idle_share(evidence: Evidences) -> float:
@@ -150,12 +166,16 @@ def _gap(evidence: Evidences, idle: float, waiting: float, rest: float, limit: s
     facts: HostEventFacts | None = evidence.facts("host-events")
     python = facts.python if facts is not None else ()
     busiest = f" The busiest Python function is {python[0][0]}." if python else ""
+    launches = _launches(evidence)
+    often = f" It launches {count(round(launches))} programs a step." if launches >= evidence.limits["launches"] else ""
     return Draft(
         title=f"For {percent(rest)} of the time no op runs, and not for input",
-        summary=f"That is {seconds(step)} a step. The host launches work too late, or too little at a time.{busiest}",
+        summary=f"That is {seconds(step)} a step. The host launches work too late, or too little at a "
+        f"time.{often}{busiest}",
         evidence=(
             Evidence(text="Share of the steps' periods in which no op runs", value=idle, unit="fraction"),
             Evidence(text="Of it waiting for input", value=waiting, unit="fraction"),
+            *([Evidence(text="Programs launched a step", value=launches, unit="count")] if launches else []),
             *(Evidence(text=f"Self time of {name} a step", value=time, unit="seconds") for name, time in python[:4]),
         ),
         threshold=limit,
