@@ -183,7 +183,7 @@ class Rule(Protocol):
         remedy: How to capture what it needs.
         devices: Devices of which it speaks.
         thresholds: Its limits, each with unit and reason.
-        silenced_by: Rules whose finding explains this one's.
+        silenced_by: Rules, or single findings by their id, that explain this one's.
 
     """
 

@@ -77,7 +77,7 @@ class HostBound(Rule):
         Threshold(name="callback", value=0.05, unit="of the step's period", reason="XProf's rule for debug prints."),
         Threshold(name="garbage", value=0.05, unit="of the step's period", reason="A collection should not show."),
     )
-    silenced_by = ("input-bound", "recompilation", "unstable-steps")
+    silenced_by = ("input-bound", "recompilation", "unstable-steps-drift")
 
     def check(self, evidence: Evidences) -> Outcome:
         """Look for callbacks and garbage collection; what idle time they do not explain is a gap."""

@@ -162,12 +162,13 @@ def in_order(found: Sequence[Ranked], rules: Sequence[Rule]) -> tuple[Finding, .
 
 
 def _silenced(found: Sequence[Ranked], causes: Mapping[str, tuple[str, ...]]) -> list[Finding]:
-    """Mark findings that another one explains: one of a rule that causes them, and worth enough to do so."""
+    """Mark findings that another one explains: a cause, by its rule or its own id, that is worth enough to do so."""
 
     def cause(symptom: Ranked) -> str | None:
-        for rule in causes[symptom.finding.rule]:
+        for name in causes[symptom.finding.rule]:
             for other in found:
-                if other.finding.rule == rule != symptom.finding.rule and other.worth >= EXPLAINS * symptom.worth:
+                named = name in (other.finding.rule, other.finding.id) and other.finding.rule != symptom.finding.rule
+                if named and other.worth >= EXPLAINS * symptom.worth:
                     return other.finding.id
         return None
 
