@@ -104,3 +104,12 @@ def test_an_unreadable_host_is_named_and_the_rest_reported(tmp_path: Path) -> No
     document = analyze(tmp_path, Settings(strict=True))
     assert document.profile.hosts == ("pod-host-0", "pod-host-2")
     assert any("pod-host-1.xplane.pb" in warning and "Git LFS" in warning for warning in document.profile.warnings)
+
+
+def test_hosts_that_recorded_the_same_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    """Regression: two files of one recorded host name counted as the same cores."""
+    paths = write_pod(tmp_path, hosts=2, slow_host=9)
+    (paths[1].parent / "copy.xplane.pb").write_bytes(paths[1].read_bytes())
+    document = analyze(tmp_path, Settings(strict=True))
+    assert document.profile.hosts == ("pod-host-1 (copy)", "pod-host-0", "pod-host-1 (pod-host-1)")
+    assert len({row[0] for row in document.tables["cores"].rows}) == 12

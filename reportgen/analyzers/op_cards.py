@@ -88,7 +88,7 @@ def _types(instruction: Instruction) -> tuple[str, ...]:
 
 def op_ids(ops: pd.DataFrame) -> list[str]:
     """Return a stable id a row of an op table, in its order: "op-fusion-42"."""
-    return unique_slugs("op", ops["name"])
+    return list(ops["row_id"]) if "row_id" in ops else unique_slugs("op", ops["name"])
 
 
 def op_cards(ops: pd.DataFrame, details: dict[OpKey, OpDetail]) -> dict[str, Card]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.classes import CONTAINERS
-from reportgen.analyzers.op_cards import OpDetail, category_cards, op_cards, op_details
+from reportgen.analyzers.op_cards import OpDetail, category_cards, op_cards, op_details, op_ids
 from reportgen.analyzers.op_rates import with_rates
 from reportgen.analyzers.op_tables import op_blocks, op_charts, op_tables
 from reportgen.document import Metric
@@ -169,8 +169,9 @@ def _facts(parts: Sequence[OpPart]) -> OpFacts:
     peaks = cores[0].peaks if device != "CPU" else None
     total = sum(core.total for core in cores) / PS_PER_SECOND
     ops = _in_seconds(with_rates(table, peaks, sum(core.total for core in cores)))
+    ops = ops.sort_values(["self_ps", "name"], ascending=[False, True], kind="stable").reset_index(drop=True)
     return OpFacts(
-        ops=ops.sort_values(["self_ps", "name"], ascending=[False, True], kind="stable").reset_index(drop=True),
+        ops=ops.assign(row_id=op_ids(ops)),
         cores=cores,
         details=details,
         device=device,

@@ -33,7 +33,8 @@ def with_rates(table: pd.DataFrame, peaks: Peaks | None, total_ps: int) -> pd.Da
         The table with: time_share and self_share (of the total), flop_rate (FLOP/s), hbm_rate, onchip_read_rate,
         onchip_write_rate (bytes/s), flops_utilization, hbm_utilization, onchip_read_utilization,
         onchip_write_utilization, intensity and hbm_intensity (FLOP/byte), bound_by, efficiency (the best of the
-        utilisations), wasted_share (of the total). NaN where there is no cost model or no peak.
+        utilisations), wasted_share (of the total). NaN where there is no cost model or no peak; utilisations also
+        for asynchronous starts, whose transfer runs on beside other ops.
 
     """
     found = table.copy()
@@ -58,6 +59,8 @@ def with_rates(table: pd.DataFrame, peaks: Peaks | None, total_ps: int) -> pd.Da
     names = ("flops_utilization", "hbm_utilization", "onchip_read_utilization", "onchip_write_utilization")
     for name, rate, peak in zip(names, amounts, tops, strict=True):
         found[name] = _over(_floats(found[rate]), peak.value if peak and peak.value else np.nan)
+    if "category" in table:  # sums over programs and scopes have none
+        found.loc[table["category"].astype(str).str.endswith("-start"), list(names)] = np.nan
     found["intensity"] = _over(flops, _floats(table["bytes"]))
     found["hbm_intensity"] = _over(flops, amounts["hbm_rate"])
     used = np.nan_to_num(np.stack([_floats(found[name]) for name in names]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -76,12 +77,18 @@ def analyze_run(
     """
     parts: list[HostPart] = []
     unread: list[InputError] = []
-    for done, outcome in enumerate(_outcomes(run.files, settings, analyzers), 1):
-        (unread if isinstance(outcome, InputError) else parts).append(outcome)  # type: ignore[arg-type]
+    read: list[HostFile] = []
+    for done, (file, outcome) in enumerate(zip(run.files, _outcomes(run.files, settings, analyzers), strict=True), 1):
+        if isinstance(outcome, InputError):
+            unread.append(outcome)
+        else:
+            parts.append(outcome)
+            read.append(file)
         if progress:
             progress(done, len(run.files))
     if not parts:
         raise unread[0]
+    parts = _told_apart(parts, read, settings, analyzers)
     return merge_parts(run.name, parts, settings, analyzers, tuple(error.message for error in unread))
 
 
@@ -104,12 +111,29 @@ def _worthwhile_jobs(files: Sequence[HostFile]) -> int:
     return (os.cpu_count() or 1) if sum(file.size() for file in files) > _WORTH_PROCESSES else 1
 
 
-def analyze_file(file: HostFile, settings: Settings, analyzers: Sequence[Analyzer]) -> HostPart | InputError:
-    """Return one host's part, or why its file cannot be read."""
+def _told_apart(
+    parts: Sequence[HostPart], files: Sequence[HostFile], settings: Settings, analyzers: Sequence[Analyzer]
+) -> list[HostPart]:
+    """Analyse hosts of the same recorded name anew, under that name with their file's, so that none is merged away."""
+    counts = Counter(part.info.name for part in parts)
+    found = []
+    for part, file in zip(parts, files, strict=True):
+        again: HostPart | InputError = part
+        if counts[part.info.name] > 1:
+            again = analyze_file(file, settings, analyzers, f"{part.info.name} ({file.host})")
+        found.append(part if isinstance(again, InputError) else again)
+    return found
+
+
+def analyze_file(
+    file: HostFile, settings: Settings, analyzers: Sequence[Analyzer], name: str | None = None
+) -> HostPart | InputError:
+    """Return one host's part, or why its file cannot be read; under another name than the recorded one where given."""
     try:
         profile, origin = load_host(file)
     except InputError as error:
         return error
+    profile.name = name or profile.name
     return analyze_view(HostView(profile, settings), origin, analyzers)
 
 

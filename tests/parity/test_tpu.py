@@ -9,8 +9,8 @@ import pytest
 
 from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.run import Analysis, analyze_run
-from reportgen.document import ReportDocument
 from reportgen.assembly.builder import build_document
+from reportgen.document import ReportDocument
 from reportgen.rules.run import Verdicts
 from reportgen.settings import Settings
 from reportgen.sources.locate import find_run
@@ -126,6 +126,11 @@ def test_rates_and_bounds_of_ops_are_xprofs_roofline(name: str) -> None:
             continue
         assert ours["flop_rate"] / 1e9 == pytest.approx(row["measured_flop_rate"], rel=1e-9, abs=1e-9)
         assert ours["hbm_rate"] / 2**30 == pytest.approx(row["hbm_bw"], rel=1e-9, abs=1e-9)
+        if row["category"].endswith("-start"):
+            # Intended difference: the transfer runs on beside other ops, so that bytes over this op's time are no rate
+            # of the memory (XProf prints hundreds of times its bandwidth).
+            assert ours["bound_by"] == "unknown"
+            continue
         assert ours["bound_by"] == bounds[row["bound_by"]]
         assert ours["efficiency"] == pytest.approx(row["roofline_efficiency"], rel=1e-9, abs=1e-12)
         compared += 1
