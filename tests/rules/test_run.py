@@ -126,8 +126,14 @@ def _rule(cause: str) -> str:
 
 
 def test_every_outcome_is_a_check_of_its_own(analysis: Analysis) -> None:
-    rules = [Told("fine", Fine("ok")), Told("not", NotApplicable("none")), Told("cannot", CannotTell("lost", "capture")),
-             found("found", 0.1), Broken("broken"), Told("starved", Fine("no"), needs=("nothing-like-it",))]  # fmt: skip
+    rules = [
+        Told("fine", Fine("ok")),
+        Told("not", NotApplicable("none")),
+        Told("cannot", CannotTell("lost", "capture")),
+        found("found", 0.1),
+        Broken("broken"),
+        Told("starved", Fine("no"), needs=("nothing-like-it",)),
+    ]
     verdicts = run_rules(replace(analysis, settings=Settings()), rules)
     states = {check.rule: (check.status, check.reason, check.remedy) for check in verdicts.checks}
     assert states["fine"] == ("fine", "ok", "")
