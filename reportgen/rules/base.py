@@ -7,9 +7,9 @@ in one place, `reportgen.rules.run`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pandas as pd
 
@@ -18,6 +18,8 @@ from reportgen.analyzers.inventory import HostInfo
 from reportgen.analyzers.op_cards import op_ids
 from reportgen.document import Action, Basis, Confidence, Evidence, Location, Saving, Table, Threshold
 from reportgen.profile.ops import OP_COLUMNS
+
+T = TypeVar("T")
 
 CAPTURE_OPS = "Capture while a step runs, with the device tracer on: reportgen capture HOST:PORT --duration 5s"
 CAPTURE_STEPS = "Mark the steps (jax.profiler.StepTraceAnnotation, tf.profiler.experimental.Trace) and capture again."
@@ -103,6 +105,7 @@ class Evidences:
     hosts: tuple[HostInfo, ...]
     limits: Mapping[str, float]
     ops: pd.DataFrame = field(default_factory=_no_ops)
+    _known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, results: Mapping[str, Result], hosts: tuple[HostInfo, ...]) -> Evidences:
@@ -111,6 +114,13 @@ class Evidences:
         if profile is None or profile.facts is None:
             return cls(results, hosts, {})
         return cls(results, hosts, {}, profile.facts.ops.assign(row_id=op_ids(profile.facts.ops)))
+
+    def once(self, name: str, work: Callable[[Evidences], T]) -> T:
+        """Return what several rules work out of the evidence, worked out once; it must not depend on `limits`."""
+        if name not in self._known:
+            self._known[name] = work(self)
+        found: T = self._known[name]
+        return found
 
     def facts(self, analyzer: str) -> Any:
         """Return the facts of an analysis; None where it failed or could not look."""

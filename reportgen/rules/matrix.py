@@ -85,7 +85,7 @@ class Diagnosis:
 
 def diagnoses(evidence: Evidences) -> tuple[Diagnosis, ...]:
     """Return a diagnosis of each dot and convolution, by self time."""
-    return tuple(_diagnoses(evidence))
+    return evidence.once("diagnoses", lambda shared: tuple(_diagnoses(shared)))
 
 
 def _diagnoses(evidence: Evidences) -> Iterator[Diagnosis]:

@@ -20,6 +20,10 @@ _FRAMEWORK_OPS: dict[Content, frozenset[str]] = {
 
 def moving_ops(evidence: Evidences, content: Content) -> pd.DataFrame:
     """Return the ops of one content by self time, with at_edge, beside and operand (see `Movement`)."""
+    return evidence.once(f"moving {content}", lambda shared: _moving_ops(shared, content))
+
+
+def _moving_ops(evidence: Evidences, content: Content) -> pd.DataFrame:
     facts = evidence.facts("data-movement")
     known = facts.ops if facts is not None else {}
     seen = facts.programs if facts is not None else frozenset()

@@ -23,7 +23,7 @@ DUMP = Path(tempfile.mkdtemp())
 os.environ.pop("JAX_PLATFORMS", None)
 os.environ |= {
     "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_ACCELERATOR_TYPE": os.environ.get("TPU_ACCELERATOR_TYPE", "v5litepod-4"),
     "TPU_WORKER_HOSTNAMES": "localhost",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "XLA_FLAGS": f"--xla_dump_to={DUMP} --xla_dump_hlo_as_proto --xla_dump_hlo_as_text",
@@ -42,13 +42,14 @@ from reportgen.wire import hlo_pb2  # noqa: E402
 from tests.planted.tpu_programs import HEALTHY, PAIRS, Argument, Program  # noqa: E402
 
 STEPS = 4
+TOPOLOGY = os.environ.get("TOPOLOGY", "v5e:2x2")
 SCOPES = re.compile(r'^\s+(?:ROOT )?%(\S+) = .*"used_scoped_memory_configs":(\[[^\]]+\])', re.MULTILINE)
 
 
 def compile_program(program: Program, chips: int) -> tuple[bytes, dict[str, int]]:
     """Compile for some chips of a v5e; return the HloProto with its buffer assignment, and the cycle estimates."""
     shutil.rmtree(DUMP, ignore_errors=True)
-    devices = topologies.get_topology_desc("v5e:2x2", platform="tpu").devices
+    devices = topologies.get_topology_desc(TOPOLOGY, platform="tpu").devices
     mesh = Mesh(np.array(devices[:chips]), ("data",))
 
     def spec(argument: Argument) -> jax.ShapeDtypeStruct:
