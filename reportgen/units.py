@@ -91,6 +91,8 @@ def quantity(value: float | None, unit: str) -> str:
     if unit in formatters:
         return formatters[unit](value)
     rates = {"flops": "FLOP", "flops/s": "FLOP/s", "bytes/s": "B/s", "flops/byte": "FLOP/B"}
+    if unit.startswith("of "):  # a share of what the unit names
+        return f"{percent(value)} {unit}"
     if unit == "":
         return significant(value)
     return si(value, rates[unit]) if unit in rates else f"{significant(value)} {unit}"

@@ -80,7 +80,7 @@ def saving_whole(saving: Saving, document: ReportDocument) -> str:
 def threshold_words(limit: Threshold) -> str:
     """Return a threshold with its reason."""
     reason = f". {limit.reason}" if limit.reason else ""
-    return f"{limit.name} {units.quantity(limit.value, limit.unit)}{reason}"
+    return f"{limit.name.replace('_', ' ')} {units.quantity(limit.value, limit.unit)}{reason}"
 
 
 def evidence_words(text: str, value: float | None, unit: str) -> str:

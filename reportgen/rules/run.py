@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from reportgen.analyzers import ANALYZERS
 from reportgen.analyzers.base import Failure
 from reportgen.analyzers.run import Analysis
 from reportgen.document import Check, Finding, Severity, Threshold
 from reportgen.errors import UsageError
 from reportgen.rules.base import CannotTell, Draft, Evidences, Fine, Found, NotApplicable, Outcome, Rule
 from reportgen.settings import Settings
+
+_TITLES = {analyzer.id: analyzer.title for analyzer in ANALYZERS}
 
 # Severity by the likely saving's share of the step, or of the memory's capacity; the shares are those of the field's
 # other advisers: 20 % is a fifth of every run, under 0.5 % nobody should be troubled. Where there is no saving, a fifth
@@ -100,7 +103,7 @@ def _outcome(rule: Rule, evidence: Evidences) -> Outcome:
     if profile is not None and profile.device not in rule.devices:
         ran = "the host's CPU" if profile.device == "CPU" else f"a {profile.device}"
         return NotApplicable(f"It speaks of {' and '.join(rule.devices)}; the program ran on {ran}.")
-    missing = [need for need in rule.needs if evidence.facts(need) is None]
+    missing = [_TITLES.get(need, need) for need in rule.needs if evidence.facts(need) is None]
     if missing:
         return CannotTell(f"The profile holds nothing for it ({', '.join(missing)}).", rule.remedy)
     return rule.check(evidence)

@@ -58,7 +58,7 @@ def _slow(evidence: Evidences, slow: pd.DataFrame) -> Draft:
     lost = float(worst["own_s"] - hosts["own_s"].median())
     names = ", ".join(slow["host"].head(3))
     return Draft(
-        title=f"{len(slow)} of {len(hosts)} hosts hold the others up: {names}",
+        title=f"{len(slow)} of {len(hosts)} hosts {'holds' if len(slow) == 1 else 'hold'} the others up: {names}",
         summary=f"{worst['host']} works {seconds(float(worst['own_s']))} a step, {percent(float(worst['slowness']))} "
         "more than the median host; the others wait for it in their collectives.",
         evidence=tuple(
