@@ -11,8 +11,19 @@ from reportgen.units import percent, seconds, significant
 SHARE = Threshold(name="share", value=0.1, unit="of device time", reason="Below a tenth the rest of the step decides.")
 
 
-def check_memory_bound(evidence: Evidences, kind: str, plural: str, actions: tuple[Action, ...]) -> Outcome:
-    """Sum the time of dots or convolutions whose operational intensity lies below the ridge."""
+def check_memory_bound(
+    evidence: Evidences, kind: str, plural: str, actions: tuple[Action, ...], narrower: tuple[Action, ...]
+) -> Outcome:
+    """Sum the time of dots or convolutions whose operational intensity lies below the ridge.
+
+    Args:
+        evidence: What the analyses found.
+        kind: "dot" or "convolution".
+        plural: What several of them are called.
+        actions: What helps any of them.
+        narrower: What helps those that read float32.
+
+    """
     profile = evidence.facts("op-profile")
     if profile.device == "CPU":
         return NotApplicable("The program ran on the host's CPU.")
@@ -23,7 +34,13 @@ def check_memory_bound(evidence: Evidences, kind: str, plural: str, actions: tup
     share = evidence.share(sum(one.time for one in found))
     if share < evidence.limits["share"]:
         return Fine(f"Memory-bound {plural} take {percent(share)} of device time.")
-    return Found((_draft(evidence, found, plural, share, profile.peaks.ridge, actions),))
+    advice = (*actions, *(narrower if any(map(_is_wide, found)) else ()))
+    return Found((_draft(evidence, found, plural, share, profile.peaks.ridge, advice),))
+
+
+def _is_wide(one: Diagnosis) -> bool:
+    """Whether an op reads float32, or may: without HLO nothing tells."""
+    return one.op is None or "f32" in one.op.layout.element_types[:2]
 
 
 def _draft(

@@ -9,6 +9,10 @@ from reportgen.rules.memory_bound import SHARE, check_memory_bound
 _ACTIONS = (
     Action(text="Give each byte more to do: larger batches or more channels per convolution, and fewer narrow layers "
            "(1×1 and depthwise convolutions reuse little)."),
+    Action(text="Help fusion: let bias, normalisation and activation follow the convolution directly, so that its "
+           "result is not written and read again; avoid branches that need the value in between."),
+)  # fmt: skip
+_NARROWER = (
     Action(
         text="Halve the bytes: keep activations in bfloat16, also between layers and in normalisation's output.",
         framework="jax",
@@ -24,9 +28,7 @@ _ACTIONS = (
         framework="pytorch_xla",
         code="with torch.autocast('xla', dtype=torch.bfloat16): loss = model(x)",
     ),
-    Action(text="Help fusion: let bias, normalisation and activation follow the convolution directly, so that its "
-           "result is not written and read again; avoid branches that need the value in between."),
-)  # fmt: skip
+)
 
 
 class MemoryBoundConv(Rule):
@@ -38,4 +40,4 @@ class MemoryBoundConv(Rule):
 
     def check(self, evidence: Evidences) -> Outcome:
         """Sum the time of memory-bound convolutions."""
-        return check_memory_bound(evidence, "convolution", "convolutions", _ACTIONS)
+        return check_memory_bound(evidence, "convolution", "convolutions", _ACTIONS, _NARROWER)

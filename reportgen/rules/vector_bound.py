@@ -12,6 +12,10 @@ from reportgen.units import percent
 _ACTIONS = (
     Action(text="Turn vector work into matrix work where the mathematics allows: a sum over an axis is a product with "
            "ones, a sliding sum a convolution, a small table look-up a product with a one-hot operand."),
+    Action(text="Let the compiler fuse: avoid values that are used far apart, host callbacks and barriers between "
+           "elementwise operations; combine optimiser updates of many small weights."),
+)  # fmt: skip
+_NARROWER = (
     Action(
         text="Keep activations in bfloat16: vector units and memory then move half the bytes.",
         framework="jax",
@@ -22,9 +26,7 @@ _ACTIONS = (
         framework="tensorflow",
     ),
     Action(text="Wrap the forward pass in torch.autocast('xla', dtype=torch.bfloat16).", framework="pytorch_xla"),
-    Action(text="Let the compiler fuse: avoid values that are used far apart, host callbacks and barriers between "
-           "elementwise operations; combine optimiser updates of many small weights."),
-)  # fmt: skip
+)
 
 
 class VectorBound(Rule):
@@ -60,6 +62,7 @@ class VectorBound(Rule):
         share = evidence.share(time)
         if share < evidence.limits["share"]:
             return Fine(f"Vector and scalar operations take {percent(share)} of device time.")
+        wide = bool(found["expression"].str.contains("f32[", regex=False).any())
         return Found(
             (
                 Draft(
@@ -71,7 +74,7 @@ class VectorBound(Rule):
                     saving=None,
                     confidence="medium",
                     locations=op_locations(found),
-                    actions=_ACTIONS,
+                    actions=(*_ACTIONS, *(_NARROWER if wide else ())),
                     stake=share - evidence.limits["share"] / 2,
                 ),
             )
