@@ -11,27 +11,61 @@ from reportgen.rules.movement import moving_ops
 from reportgen.rules.parts import SHOWN, a_step, op_evidence, op_location, time_saving
 from reportgen.units import percent, seconds
 
-_ACTIONS = (
-    Action(text="Choose batch and feature sizes that fill the tile: the dimension on lanes a multiple of 128, the next "
-           "one of 8. The layout in each op's card tells which dimension lies where."),
+_ANY = Action(
+    text="Choose batch and feature sizes that fill the tile: the dimension on lanes a multiple of 128, the next one of "
+    "8. The layout in each op's card tells which dimension lies where. Pad once, where the model is built, not in the "
+    "step."
+)
+_FEATURES = (
+    Action(text="Make the layer as wide as it costs.", framework="jax", code="x = nn.Conv(128, (3, 3))(x)   # not 100"),
     Action(
-        text="Pad features once, where the model is built, not in every step; images of 3 channels gain by "
-        "space-to-depth: fewer, larger positions with more channels.",
+        text="Make the layer as wide as it costs.",
+        framework="tensorflow",
+        code="x = tf.keras.layers.Conv2D(128, 3, padding='same')(x)   # not 100",
+    ),
+    Action(
+        text="Make the layer as wide as it costs.",
+        framework="pytorch_xla",
+        code="self.conv = torch.nn.Conv2d(128, 128, 3, padding=1)   # not 100",
+    ),
+)
+_BATCH = (
+    Action(
+        text="Use full batches of a multiple of 128 per device, or of 8 where features lie on the lanes.",
+        framework="tensorflow",
+        code="dataset = dataset.batch(1024, drop_remainder=True)",
+    ),
+    Action(
+        text="Use full batches of a multiple of 128 per device, or of 8 where features lie on the lanes.",
+        framework="pytorch_xla",
+        code="loader = DataLoader(data, batch_size=128, drop_last=True)",
+    ),
+    Action(
+        text="Use full batches of a multiple of 128 per device, or of 8 where features lie on the lanes.",
+        framework="jax",
+        code="assert batch.shape[0] % (128 * jax.device_count()) == 0",
+    ),
+)
+# Images of so few channels gain by fewer, larger positions with more channels.
+_FEW_CHANNELS = 4
+_IMAGES = (
+    Action(
+        text="Turn blocks of pixels into channels before the first convolution (space to depth).",
         framework="jax",
         code="b, h, w, c = x.shape\nx = x.reshape(b, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 2, 4, 5)\n"
         "x = x.reshape(b, h // 2, w // 2, 4 * c)",
     ),
     Action(
-        text="Use tf.nn.space_to_depth on the images, and drop_remainder=True so that the last batch is full.",
+        text="Turn blocks of pixels into channels before the first convolution.",
         framework="tensorflow",
-        code="images = tf.nn.space_to_depth(images, 2)\ndataset = dataset.batch(1024, drop_remainder=True)",
+        code="images = tf.nn.space_to_depth(images, 2)",
     ),
     Action(
-        text="Use pixel_unshuffle on the images, and drop_last=True in the loader.",
+        text="Turn blocks of pixels into channels before the first convolution.",
         framework="pytorch_xla",
         code="images = torch.nn.functional.pixel_unshuffle(images, 2)",
     ),
-)  # fmt: skip
+)
 
 
 class PaddingWaste(Rule):
@@ -79,7 +113,7 @@ class PaddingWaste(Rule):
                     ),
                     confidence="high",
                     locations=tuple(op_location(waste.op.row) for waste in found[:SHOWN]),
-                    actions=(_change(worst), *_ACTIONS),
+                    actions=(_change(worst), _ANY, *_advice(found)),
                 ),
             )
         )  # fmt: skip
@@ -129,6 +163,15 @@ def _dimensions(one: Diagnosis) -> str:
 def _change(one: Diagnosis) -> Action:
     wanted = "; ".join(f"{change.role} from {change.size} to {change.target}" for change in one.changes)
     return Action(text=f"In {one.row['name']}, change {wanted}.")
+
+
+def _advice(found: list[Waste]) -> tuple[Action, ...]:
+    """Return the advice that fits what is padded."""
+    changes = [change for waste in found for change in waste.op.changes]
+    roles = {change.role for change in changes}
+    images = any(change.role == "feature in" and change.size <= _FEW_CHANNELS for change in changes)
+    features = "feature out" in roles or ("feature in" in roles and not images)
+    return (*(_IMAGES if images else ()), *(_FEATURES if features else ()), *(_BATCH if "batch" in roles else ()))
 
 
 def _evidence(one: Diagnosis, evidence: Evidences) -> tuple[Evidence, ...]:
