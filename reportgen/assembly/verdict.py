@@ -23,7 +23,24 @@ def verdict_of(analysis: Analysis, findings: Sequence[Finding], checks: Sequence
     fine = sum(check.status == "fine" for check in checks)
     more = f", {unknown} could not be made" if unknown else ""
     are = "check is" if fine == 1 else "checks are"
-    return f"Nothing found that costs much: {fine} {are} fine{more}. {state}".strip()
+    return f"Nothing found that costs much: {fine} {are} fine{more}. {_limit(analysis, checks)}{state}".strip()
+
+
+def _limit(analysis: Analysis, checks: Sequence[Check]) -> str:
+    """Return what limits a program in which nothing is wrong: compute, where its rule says so."""
+    utilisation = next(
+        (
+            result.metrics["flops_utilization"]
+            for result in analysis.results.values()
+            if "flops_utilization" in result.metrics
+        ),
+        None,
+    )
+    limits = (limit.value for check in checks if check.rule == "compute-bound" for limit in check.thresholds)
+    least = next(limits, None)
+    if least is None or utilisation is None or utilisation.value is None or utilisation.value < least:
+        return ""
+    return "Compute is the limit, as it should be. "
 
 
 def _sentence(text: str) -> str:
