@@ -11,8 +11,9 @@ import pandas as pd
 from reportgen.analyzers.base import Context, Result, SectionId
 from reportgen.analyzers.classes import CONTAINERS
 from reportgen.analyzers.op_cards import OpDetail, category_cards, op_cards, op_details, op_ids
+from reportgen.analyzers.op_charts import op_charts
 from reportgen.analyzers.op_rates import with_rates
-from reportgen.analyzers.op_tables import op_blocks, op_charts, op_tables
+from reportgen.analyzers.op_tables import op_blocks, op_tables
 from reportgen.document import Metric
 from reportgen.profile.devices import BY_USER, Peak, Peaks
 from reportgen.profile.ops import merge_ops, op_table
@@ -108,14 +109,14 @@ class OpProfileAnalyzer:
         facts = _facts(parts)
         steps = context.facts("steps")
         step_count = len(steps.steps) if steps is not None else 0
-        tables = op_tables(facts, step_count)
+        tables, charts = op_tables(facts, step_count), op_charts(facts)
         cards = op_cards(facts.ops, facts.details) | category_cards(tables["op_categories"])
         return Result(
             metrics=_metrics(facts),
             tables=tables,
-            charts=op_charts(facts),
+            charts=charts,
             cards=cards,
-            blocks=op_blocks(facts),
+            blocks=op_blocks(facts, charts),
             warnings=_warnings(facts),
             facts=facts,
         )

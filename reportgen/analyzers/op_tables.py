@@ -1,27 +1,23 @@
-"""The op profile as tables and charts: ops, categories, programs, framework scopes, framework ops, roofline."""
+"""The op profile as tables: ops, categories, programs, framework scopes, framework ops."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
-from reportgen.analyzers.classes import CONTAINERS, role_of
+from reportgen.analyzers.classes import CONTAINERS
 from reportgen.analyzers.op_cards import op_ids
 from reportgen.analyzers.op_rates import with_rates
 from reportgen.analyzers.tables import slug, table_of, unique_slugs
 from reportgen.document import (
-    Axis,
     Block,
     Chart,
     ChartBlock,
     Column,
     Details,
-    Guide,
     Heading,
-    Role,
-    Series,
     Table,
     TableBlock,
     Text,
@@ -31,14 +27,12 @@ from reportgen.units import PS_PER_SECOND, percent
 if TYPE_CHECKING:
     from reportgen.analyzers.op_profile import OpFacts
 
-_SUMS = (
+OP_SUMS = (
     "occurrences", "time_ps", "self_ps", "flops", "model_flops", "bytes", "hbm_read", "hbm_write", "onchip_read",
     "onchip_write",
 )  # fmt: skip
 _SCOPE_DEPTH = 3
-_ROOFLINE_OPS = 150
 _TOP = 10
-_BOUND_ROLES: dict[str, Role] = {"compute": "compute", "HBM": "other"}
 _OPENED_CATEGORIES = 12
 _OPENED_ROWS = 10
 
@@ -160,10 +154,10 @@ def framework_ops(facts: OpFacts, limit: int | None) -> Table:
     split = [_framework_op(path, name) for path, name in zip(ops["framework_op"], ops["name"], strict=True)]
     grouped = ops.assign(operation=[name for name, _ in split], type=[kind for _, kind in split])
     groups = grouped.groupby(["operation", "type"], sort=False)
-    summed = groups[[name for name in _SUMS if name != "occurrences"]].sum(min_count=1)
+    summed = groups[[name for name in OP_SUMS if name != "occurrences"]].sum(min_count=1)
     summed["occurrences"] = groups["occurrences"].max()
     summed["xla_ops"] = groups.size()
-    summed = _rated(facts, summed.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
+    summed = rated(facts, summed.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
     share = summed["self_ps"] / max(1, grouped["self_ps"].sum())
     summed["op_share"], summed["cumulative_share"] = share, share.cumsum()
     columns = (
@@ -199,7 +193,7 @@ def _framework_op(path: str, name: str) -> tuple[str, str]:
     return operation, kind or operation.rsplit("/", 1)[-1].split("[", 1)[0]
 
 
-def _rated(facts: OpFacts, groups: pd.DataFrame) -> pd.DataFrame:
+def rated(facts: OpFacts, groups: pd.DataFrame) -> pd.DataFrame:
     """Return summed groups with rates and times in seconds."""
     total = sum(core.total for core in facts.cores)
     found = with_rates(groups, facts.peaks, total)
@@ -212,8 +206,8 @@ def _groups(facts: OpFacts, key: str, title: str, prefix: str, idle: bool = Fals
     if key == "scope":
         ops = ops.assign(scope=[_scope(path) for path in ops["framework_op"]])
     counted = ops if key == "category" else ops[~ops["category"].isin(list(CONTAINERS))]
-    groups = counted.groupby(key, sort=False)[list(_SUMS)].sum(min_count=1)
-    found = _rated(facts, groups.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
+    groups = counted.groupby(key, sort=False)[list(OP_SUMS)].sum(min_count=1)
+    found = rated(facts, groups.reset_index()).sort_values("self_ps", ascending=False, kind="stable")
     found["op_share"] = found["self_ps"] / max(1, int(found["self_ps"].sum()))
     if idle and facts.device != "CPU" and facts.idle > 0:
         idle_row = {key: "IDLE", "self_s": facts.idle, "self_share": facts.idle / facts.total, "occurrences": 0,
@@ -265,9 +259,9 @@ def _repeated(facts: OpFacts) -> pd.DataFrame:
         return pd.DataFrame()
     marked = ops[ops["deduplicated"] != ""]
     groups = marked.groupby(["module", "deduplicated"], sort=False)
-    found = groups[list(_SUMS)].sum(min_count=1)
+    found = groups[list(OP_SUMS)].sum(min_count=1)
     found["copies"] = groups.size()
-    found = _rated(facts, found.reset_index())
+    found = rated(facts, found.reset_index())
     return found[found["copies"] > 1].sort_values("self_ps", ascending=False, kind="stable")
 
 
@@ -279,109 +273,8 @@ def repeated_table(groups: pd.DataFrame) -> Table:
     return table_of(groups, "Identical ops", columns, row_ids=ids, most=200)
 
 
-def op_charts(facts: OpFacts) -> dict[str, Chart]:
-    """Return the charts of the op profile: categories, and the roofline where there are peaks."""
-    charts = {"op_categories": _category_chart(facts)}
-    if roofline := _roofline_chart(facts):
-        charts["roofline"] = roofline
-    return charts
-
-
-def _category_chart(facts: OpFacts) -> Chart:
-    sums = facts.ops.groupby("category", sort=False)["self_ps"].sum().sort_values(ascending=False) / PS_PER_SECOND
-    entries = [(str(name), float(value)) for name, value in sums.head(12).items()]
-    if (rest := float(sums.iloc[12:].sum())) > 0:
-        entries.append(("other categories", rest))
-    if facts.device != "CPU" and facts.idle > 0:
-        entries.append(("IDLE", facts.idle))
-    whole = sum(value for _, value in entries) or 1.0
-    name, value = max(entries, key=lambda entry: entry[1])
-    return Chart(
-        title=f"{name} takes {percent(value / whole)} of the {'device' if facts.device != 'CPU' else 'op'} time",
-        kind="bars",
-        alt="Self time by category: "
-        + ", ".join(f"{label} {percent(time / whole)}" for label, time in entries[:6])
-        + ".",
-        x=Axis(label="Self time, summed over cores", unit="seconds"),
-        y=Axis(label=""),
-        categories=tuple(label for label, _ in entries),
-        series=tuple(
-            Series(
-                name=label,
-                role=role_of(label),
-                x=(float(number),),
-                y=(time,),
-                labels=(f"{label}: {percent(time / whole)}",),
-                row_ids=(f"op-category-{slug(label)}",),
-            )
-            for number, (label, time) in enumerate(entries)
-        ),
-        table="op_categories",
-    )
-
-
-def _roofline_chart(facts: OpFacts) -> Chart | None:
-    if facts.peaks is None or facts.peaks.ridge is None:
-        return None
-    flops, bandwidth = facts.peaks.flops.value or 0.0, facts.peaks.hbm_bandwidth.value or 0.0
-    ops = facts.ops.assign(row_id=op_ids(facts.ops)).head(_ROOFLINE_OPS)
-    ops = ops[(ops["hbm_intensity"] > 0) & (ops["flop_rate"] > 0)]
-    if not len(ops):
-        return None
-    ridge = facts.peaks.ridge
-    below = ops["hbm_intensity"] < ridge
-    share = float(ops.loc[below, "self_ps"].sum() / facts.ops["self_ps"].sum())
-    xs = ops["hbm_intensity"].to_numpy(dtype=float)
-    low, high = min(float(xs.min()), ridge / 10), max(float(xs.max()), ridge * 10)
-    return Chart(
-        title=f"Ops left of the ridge, limited by HBM, take {percent(share)} of the op time",
-        kind="scatter",
-        alt=f"Roofline of the {len(ops)} largest ops with a cost: ridge at {ridge:.0f} FLOP per byte, "
-        f"{int(below.sum())} ops lie left of it.",
-        x=Axis(label="Operational intensity, FLOP per HBM byte", unit="flops/byte", log=True),
-        y=Axis(label="FLOP rate of one core", unit="flops/s", log=True),
-        series=(
-            *(
-                Series(
-                    name=str(bound),
-                    role=_BOUND_ROLES.get(str(bound), "neutral"),
-                    x=tuple(map(float, group["hbm_intensity"])),
-                    y=tuple(map(float, group["flop_rate"])),
-                    labels=tuple(
-                        f"{name} ({percent(part)})"
-                        for name, part in zip(group["name"], group["self_share"], strict=True)
-                    ),
-                    row_ids=tuple(group["row_id"]),
-                )
-                for bound, group in ops.groupby("bound_by", sort=True)
-            ),
-            _program_marks(facts),
-        ),
-        guides=(
-            Guide(label="HBM bandwidth", axis="roof", points=((low, low * bandwidth), (ridge, flops))),
-            Guide(label="peak FLOP/s", axis="roof", points=((ridge, flops), (high, flops))),
-        ),
-        table="hlo_ops",
-    )
-
-
-def _program_marks(facts: OpFacts) -> Series:
-    """Return the programs as marks of the roofline, all their ops summed."""
-    counted = facts.ops[~facts.ops["category"].isin(list(CONTAINERS))]
-    sums = counted.groupby("module", sort=False)[list(_SUMS)].sum(min_count=1).reset_index()
-    programs = _rated(facts, sums)
-    programs = programs[(programs["hbm_intensity"] > 0) & (programs["flop_rate"] > 0)].head(_TOP)
-    return Series(
-        name="whole programs",
-        role="accent",
-        x=tuple(map(float, programs["hbm_intensity"])),
-        y=tuple(map(float, programs["flop_rate"])),
-        labels=tuple(f"program {name}" for name in programs["module"]),
-    )
-
-
-def op_blocks(facts: OpFacts) -> tuple[Block, ...]:
-    """Return how the op profile reads."""
+def op_blocks(facts: OpFacts, charts: Mapping[str, Chart]) -> tuple[Block, ...]:
+    """Return how the op profile reads, with the charts that there are."""
     blocks: list[Block] = [ChartBlock("op_categories"), TableBlock("op_categories")]
     blocks += [Details(label, (TableBlock(table_id),)) for label, table_id, _ in _category_tables(facts)]
     blocks.append(Heading("Ops", "ops-all"))
@@ -391,8 +284,6 @@ def op_blocks(facts: OpFacts) -> tuple[Block, ...]:
         folded.append(TableBlock("op_duplicates"))
     blocks.append(Details("By program, framework scope, framework op, and identical ops", tuple(folded)))
     blocks.append(Heading("Roofline", "ops-roofline"))
-    if facts.peaks is not None and facts.peaks.ridge is not None and bool(np.any(facts.ops["hbm_intensity"] > 0)):
-        blocks.append(ChartBlock("roofline"))
-    else:
-        blocks.append(Text("No roofline: the ops carry no cost, or the device's peaks are not known."))
+    shown = [ChartBlock(name) for name in charts if name.startswith("roofline")]
+    blocks += shown or [Text("No roofline: the ops carry no cost, or the device's peaks are not known.")]
     return tuple(blocks)
