@@ -13,6 +13,7 @@ from reportgen.rules.parts import WIDEST
 from reportgen.rules.run import run_rules
 from reportgen.settings import Settings
 from tests.planted.cases import CASES, FIXTURES, Outcome, analyse, fixture, outcome
+from tests.planted.report import KEPT, report
 from tests.planted.savings import largest_of_twin, predictions
 
 # Rules that say how things stand and never find a fault.
@@ -45,8 +46,12 @@ def test_every_rule_has_a_case() -> None:
 
 def test_every_fixture_belongs_to_a_case() -> None:
     known = {f"{name}-{kind}" for name in CASES for kind in ("faulty", "repaired")}
-    files = {path.name.removesuffix(".xplane.pb.gz") for path in FIXTURES.glob("*.gz")}
+    files = {path.name.removesuffix(".xplane.pb.gz") for path in FIXTURES.glob("*.xplane.pb.gz")}
     assert {file for file in files if not file.startswith("healthy-")} <= known
+
+
+def test_the_kept_report_is_of_these_cases() -> None:
+    assert report() == KEPT.read_text(encoding="utf-8"), "run `make planted`"
 
 
 def test_likely_savings_are_near_those_of_the_twins() -> None:
