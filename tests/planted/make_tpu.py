@@ -68,7 +68,7 @@ def compile_program(program: Program, chips: int) -> tuple[bytes, dict[str, int]
 def as_captured(proto: bytes, codegen: str) -> bytes:
     """Return the module with the VMEM that code generation gave to each op, as a capture holds it.
 
-    Source files are named without their folders.
+    Source files are named without their folders, and the code of kernels is left out.
     """
     module = hlo_pb2.HloProto.FromString(proto)
     scopes = {match[1]: json.loads(match[2]) for match in SCOPES.finditer(codegen)}
@@ -77,9 +77,12 @@ def as_captured(proto: bytes, codegen: str) -> bytes:
     for computation in module.hlo_module.computations:
         for instruction in computation.instructions:
             instruction.metadata.source_file = Path(instruction.metadata.source_file).name
+            config = json.loads(instruction.backend_config or "{}")
             if scope := scopes.get(instruction.name):
-                config = json.loads(instruction.backend_config or "{}") | {"used_scoped_memory_configs": scope}
-                instruction.backend_config = json.dumps(config).encode()
+                config["used_scoped_memory_configs"] = scope
+            # A kernel's code names the source files of its operations.
+            config.get("custom_call_config", {}).pop("body", None)
+            instruction.backend_config = json.dumps(config).encode() if config else b""
     return module.SerializeToString(deterministic=True)
 
 
