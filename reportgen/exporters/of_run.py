@@ -21,6 +21,9 @@ from reportgen.settings import Settings
 from reportgen.sources.load import load_host
 from reportgen.sources.locate import HostFile, Run
 
+# A step of a larger profile holds far more events than a page can carry.
+EXCERPT_FILE_BYTES = 16 * 2**20
+
 
 def write_run_trace(
     run: Run, settings: Settings, stream: BinaryIO, limits: TraceLimits, findings: Sequence[Finding] = ()
@@ -65,7 +68,8 @@ def with_excerpt(document: ReportDocument, run: Run, settings: Settings, shown: 
     The trace stands in `extra["trace_excerpt"]`: host, steps, events, what was cut, and the gzipped JSON in base64.
 
     Args:
-        document: The document, which is returned as it is where there is no such trace.
+        document: The document, which is returned as it is where there is no such trace, and for a large profile:
+            its steps would be cut to little, and reading it again would cost a third of the whole report's time.
         run: The files of the hosts.
         settings: The run's settings.
         shown: What the timeline shows.
@@ -74,6 +78,8 @@ def with_excerpt(document: ReportDocument, run: Run, settings: Settings, shown: 
     if shown is None:
         return document
     likely = sorted(run.files, key=lambda file: file.host != shown.host)
+    if likely[0].size() > EXCERPT_FILE_BYTES:
+        return document
     profile = next(
         (found for _, found in _profiles(replace(run, files=tuple(likely)), []) if found.name == shown.host), None
     )

@@ -52,10 +52,18 @@ def subtract(first: Intervals, second: Intervals) -> Intervals:
     """Return what `first` covers and `second` does not; both disjoint and in order."""
     if not len(first.starts) or not len(second.starts):
         return first
-    points = np.sort(np.concatenate([*first, *second]))  # a point that is there twice bounds nothing
-    lefts = points[:-1]
-    kept = covers(first, lefts) & ~covers(second, lefts)
-    return union(lefts[kept], points[1:][kept])
+    reach = slice(
+        np.searchsorted(second.ends, first.starts[0], side="right"), np.searchsorted(second.starts, first.ends[-1])
+    )
+    second = Intervals(second.starts[reach], second.ends[reach])
+    points = np.concatenate([*first, *second])
+    order = np.argsort(points, kind="stable")  # merges the four runs, each in order already
+    points = points[order]
+    sizes = (len(first.starts), len(first.starts), len(second.starts), len(second.starts))
+    # What begins or ends at each point: +1 and -1 for the first, +2**32 and -2**32 for the second.
+    steps = np.repeat(np.array([1, -1, 1 << 32, -(1 << 32)]), sizes)[order]
+    kept = (np.cumsum(steps)[:-1] == 1) & (points[1:] > points[:-1])
+    return union(points[:-1][kept], points[1:][kept])
 
 
 def intersect(first: Intervals, second: Intervals) -> Intervals:
