@@ -96,6 +96,16 @@ def test_a_modelled_timeline_is_called_that_everywhere() -> None:
         assert b"odelled timeline" in next(iter(render(found, form).files.values()))
 
 
+def test_no_time_of_a_modelled_timeline_is_called_measured() -> None:
+    found = document("resnet50_tpu_v5e").metrics
+    assert not [name for name, metric in found.items() if metric.basis == "measured"]
+    assert {found[name].basis for name in ("step_time_mean", "flops_utilization", "device_idle_fraction")} == {
+        "modelled"
+    }
+    assert {found[name].basis for name in ("peak_memory", "memory_allocated")} == {"derived"}
+    assert document("jax_cpu").metrics["step_time_mean"].basis == "measured"
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import msgspec
+
 from reportgen import __version__
 from reportgen.analyzers.base import Analyzer
 from reportgen.analyzers.inventory import HostInfo
@@ -74,7 +76,7 @@ def build_document(analysis: Analysis, verdicts: Verdicts, analyzers: Iterable[A
         title=_title(profile),
         verdict=verdict_of(analysis, verdicts.findings, verdicts.checks),
         profile=profile,
-        metrics=_complete(metrics),
+        metrics=_modelled(_complete(metrics)) if profile.timeline_basis == "modelled" else _complete(metrics),
         findings=verdicts.findings,
         checks=verdicts.checks,
         tables=tables | _appendix_tables(analysis, verdicts),
@@ -111,6 +113,16 @@ def _complete(metrics: dict[str, Metric]) -> dict[str, Metric]:
         if name not in metrics
     }
     return metrics | absent
+
+
+def _modelled(metrics: dict[str, Metric]) -> dict[str, Metric]:
+    """Call modelled what rests on the times of a modelled timeline: all that else is measured, and rates and shares."""
+    return {
+        name: msgspec.structs.replace(metric, basis="modelled")
+        if metric.basis == "measured" or (metric.basis == "derived" and metric.unit == "fraction")
+        else metric
+        for name, metric in metrics.items()
+    }
 
 
 def _title(profile: ProfileInfo) -> str:
