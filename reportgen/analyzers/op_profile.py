@@ -183,15 +183,12 @@ def _facts(parts: Sequence[OpPart]) -> OpFacts:
     )
 
 
+_NO_COST = "No op of this profile carries a cost (FLOPs, bytes)."
+
+
 def _metrics(facts: OpFacts) -> dict[str, Metric]:
     if facts.device == "CPU":
         return _absent_on_cpu(facts)
-    flops = sum(core.flops for core in facts.cores)
-    hbm = sum(core.hbm_bytes for core in facts.cores)
-    capacity_flops = _capacity(facts, "flops")
-    capacity_hbm = _capacity(facts, "hbm_bandwidth")
-    has_cost = bool(facts.ops["flops"].notna().any())
-    no_cost = "No op of this profile carries a cost (FLOPs, bytes)."
     source = f"{len(facts.cores)} {'cores' if facts.device == 'TPU' else 'GPUs'} with events"
     return {
         "total_device_time": Metric(
@@ -209,32 +206,38 @@ def _metrics(facts: OpFacts) -> dict[str, Metric]:
             source=source,
             reason=None if facts.total else "The ops have no extent in time.",
         ),
-        "flops_utilization": Metric(
+        "flops_utilization": _utilisation(
+            facts,
+            "flops",
             title="FLOPS utilisation",
-            value=flops / capacity_flops if capacity_flops and has_cost else None,
-            unit="fraction",
-            better="higher",
-            basis="derived",
+            done=sum(core.flops for core in facts.cores),
             definition="FLOPs of all ops, normalised to the peak's type, over total device time × peak FLOP/s.",
-            source=_peak_source(facts, "flops"),
-            reason=None
-            if capacity_flops and has_cost
-            else (no_cost if capacity_flops else _peak_source(facts, "flops")),
         ),
-        "hbm_bandwidth_utilization": Metric(
+        "hbm_bandwidth_utilization": _utilisation(
+            facts,
+            "hbm_bandwidth",
             title="HBM bandwidth utilisation",
-            value=hbm / capacity_hbm if capacity_hbm and has_cost else None,
-            unit="fraction",
-            better="higher",
-            basis="derived",
+            done=sum(core.hbm_bytes for core in facts.cores),
             definition="Bytes that all ops read and write in HBM over total device time × peak bandwidth.",
-            source=_peak_source(facts, "hbm_bandwidth"),
-            reason=None
-            if capacity_hbm and has_cost
-            else (no_cost if capacity_hbm else _peak_source(facts, "hbm_bandwidth")),
         ),
         "memory_capacity": capacity_metric(facts.cores[0].peaks.hbm_capacity),
     }
+
+
+def _utilisation(facts: OpFacts, peak: str, *, title: str, done: float, definition: str) -> Metric:
+    """Return what the ops did as a share of what the cores could have done at a peak."""
+    capacity, source = _capacity(facts, peak), _peak_source(facts, peak)
+    reason = source if capacity is None else None if facts.ops["flops"].notna().any() else _NO_COST
+    return Metric(
+        title=title,
+        value=done / capacity if capacity is not None and reason is None else None,
+        unit="fraction",
+        better="higher",
+        basis="derived",
+        definition=definition,
+        source=source,
+        reason=reason,
+    )
 
 
 def capacity_metric(capacity: Peak) -> Metric:
